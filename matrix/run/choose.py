@@ -13,7 +13,8 @@ def choose(matrix: Matrix, ids: Sequence[str], tiers: Sequence[str], shims: Sequ
     """Return the cells of this runner, these tiers and these shims, and every cell that `ids` names.
 
     An empty list of tiers or shims stands for all. If only `ids` are given, only they are returned. A named cell is
-    returned whatever its runner is. Raise MatrixError for an unknown id or shim.
+    returned whatever its runner is. A cell of a GPU without a lock file is returned only if it is named. Raise
+    MatrixError for an unknown id or shim.
     """
     unknown = [id for id in ids if id not in matrix.cells]
     if unknown:
@@ -23,7 +24,7 @@ def choose(matrix: Matrix, ids: Sequence[str], tiers: Sequence[str], shims: Sequ
         raise MatrixError(f"There is no shim {', '.join(sorted(strange))}. The shims are {', '.join(sorted(known))}.")
     if ids and not (tiers or shims):
         return [matrix.cells[id] for id in dict.fromkeys(ids)]
-    chosen = [cell for cell in matrix.cells.values() if cell.runner == runner]
+    chosen = [cell for cell in matrix.cells.values() if runner in cell.tags]
     chosen = [cell for cell in chosen if not tiers or cell.tier in tiers]
     chosen = [cell for cell in chosen if not shims or cell.shim in shims]
     return list({cell.id: cell for cell in [*chosen, *(matrix.cells[id] for id in ids)]}.values())

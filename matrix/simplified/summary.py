@@ -8,9 +8,10 @@ from statistics import median
 
 from matrix.simplified.tools import OURS, PEERS, SIMPLIFIERS, TOOLS
 
-__all__ = ["SOURCE", "Row", "summarise", "table"]
+__all__ = ["SOURCE", "Figure", "Row", "compute_figures", "format_wrong", "table"]
 
 SOURCE = "source"
+_BEST = f"best of {' and '.join(SIMPLIFIERS)}"
 
 
 @dataclass
@@ -39,26 +40,65 @@ class Row:
         return self.latency[OURS] / self.latency[baseline] if {OURS, baseline} <= self.latency.keys() else None
 
 
-def summarise(rows: Sequence[Row]) -> list[str]:
-    """Return the lines of the summary: each figure with its aim."""
+@dataclass(frozen=True)
+class Figure:
+    """A figure of the summary. `aim`: its largest allowed value, or None. `digits`: the decimals of its text."""
+
+    description: str
+    value: float
+    aim: float | None = None
+    digits: int = 0
+
+    @property
+    def is_missed(self) -> bool:
+        """Whether the value exceeds its aim."""
+        return self.aim is not None and self.value > self.aim
+
+    @property
+    def value_text(self) -> str:
+        """The value as text. A value that misses its aim never looks like one that meets it."""
+        text = f"{self.value:.{self.digits}f}"
+        return str(self.value) if self.is_missed and self.aim is not None and float(text) <= self.aim else text
+
+    @property
+    def aim_text(self) -> str:
+        """The aim as text, and whether it is met; "" without an aim."""
+        if self.aim is None:
+            return ""
+        return f"<= {self.aim:.{2 if self.digits else 0}f}: {'missed' if self.is_missed else 'met'}"
+
+    def __str__(self) -> str:
+        """Return the figure and its aim as a line of text."""
+        return f"{self.description}: {self.value_text}" + (f" (aim {self.aim_text})" if self.aim_text else "")
+
+
+def compute_figures(rows: Sequence[Row]) -> list[Figure]:
+    """Return the figures of the summary. A latency ratio is rounded to two decimals, because its noise is larger."""
     ratios = [ratio for row in rows if (ratio := row.node_ratio) is not None]
-    lines = [f"models: {len(rows)}"]
+    figures = [Figure("models", len(rows))]
     if ratios:
         fewer, equal = sum(ratio < 1 for ratio in ratios), sum(ratio == 1 for ratio in ratios)
-        lines += [
-            f"nodes / best of {' and '.join(SIMPLIFIERS)}, median: {median(ratios):.3f} (aim <= 1.00)",
-            f"nodes / best of {' and '.join(SIMPLIFIERS)}, largest: {max(ratios):.3f} (aim <= 1.02)",
-            f"fewer nodes than the best: {fewer}, equally many: {equal}, more: {len(ratios) - fewer - equal}",
+        figures += [
+            Figure(f"nodes / {_BEST}, median", median(ratios), 1.00, 3),
+            Figure(f"nodes / {_BEST}, largest", max(ratios), 1.02, 3),
+            Figure(f"models with fewer nodes than the {_BEST}", fewer),
+            Figure("models with equally many nodes", equal),
+            Figure("models with more nodes", len(ratios) - fewer - equal),
         ]
     for baseline in (SOURCE, *PEERS):
         values = [ratio for row in rows if (ratio := row.latency_ratio(baseline)) is not None]
         if values:
-            aim = " (aim <= 1.00)" if baseline == SOURCE else ""
-            lines.append(f"latency / {baseline}, median: {median(values):.3f}{aim}")
+            aim = 1.00 if baseline == SOURCE else None
+            figures.append(Figure(f"latency / {baseline}, median", round(median(values), 2), aim, 2))
     for tool in TOOLS:
-        bad = [row.name for row in rows if tool in row.wrong]
-        lines.append(f"wrong, {tool}: {len(bad)}" + (f" ({', '.join(bad)})" if bad else ""))
-    return lines
+        count = sum(tool in row.wrong for row in rows)
+        figures.append(Figure(f"wrong or failed, {tool}", count, 0 if tool == OURS else None))
+    return figures
+
+
+def format_wrong(rows: Sequence[Row]) -> list[str]:
+    """Return a line for each wrong or failed model of a tool: the tool, the model and the problem."""
+    return [f"{tool}, {row.name}: {row.wrong[tool]}" for tool in TOOLS for row in rows if tool in row.wrong]
 
 
 def table(rows: Sequence[Row]) -> list[str]:

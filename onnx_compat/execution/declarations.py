@@ -8,6 +8,7 @@ import warnings
 from typing import Dict, FrozenSet, List, Optional, Sequence, Tuple
 
 from onnx_compat.errors import InputError, InvalidModelError, OnnxCompatError
+from onnx_compat.escaping import printable
 from onnx_compat.execution.feeds import Feed
 from onnx_compat.model import Graph, OptionalType, TensorType, ValueInfo
 from onnx_compat.tracing.values import OMITTED
@@ -49,13 +50,11 @@ def contradicted_sizes(feed: Feed, shared: SharedSizes) -> FrozenSet[str]:
 
 def warn_of_contradictions(contradictions: Sequence[str]) -> None:
     """Warn of declarations that a feed contradicts, at the line that called `run`."""
-    warnings.warn(
+    text = (
         "the inputs contradict the declarations of the model: %s\n"
         "  hint: the model runs without these declarations, as in onnxruntime; this is said once"
-        % "; ".join(contradictions),
-        RuntimeWarning,
-        stacklevel=3,
     )
+    warnings.warn(printable(text % "; ".join(contradictions)), RuntimeWarning, stacklevel=3)
 
 
 def omitted_input_error(error: OnnxCompatError, feed: Feed, graph: Graph) -> Optional[InputError]:

@@ -225,7 +225,8 @@ def _decode(
     Raises LimitError if `budget` ends. Raises InvalidModelError for messages that are nested too deep or damaged.
     """
     if next(budget, None) is None:
-        raise limits.limit_error("messages", "the model")
+        subject = "the model, up to its %s at byte %d," % (type(record).__name__, position)
+        raise limits.limit_error("messages", subject)
     message, values = type(record), record.__dict__
     if not depth:
         raise _damaged_error(message, "messages nested more than %d deep" % DEPTH)

@@ -1,7 +1,7 @@
 """Write programs as ONNX: as the nodes of a fragment, or as a whole model."""
 
 import functools
-from typing import Any, Collection, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -52,7 +52,7 @@ def emit_fragment(
     input_names: Sequence[str],
     output_names: Sequence[str],
     prefix: str = "",
-    taken_names: Collection[str] = (),
+    names: Optional[Names] = None,
     carriers: bool = False,
     entropy_name: str = "",
 ) -> Fragment:
@@ -60,7 +60,8 @@ def emit_fragment(
 
     - input_names: the names of the values that the nodes read as the inputs of the program. They may repeat.
     - output_names: the names of the values that the nodes compute. Each is the output of a node.
-    - prefix: the beginning of all other names. They differ from `taken_names`, and from the names of ports.
+    - prefix: the beginning of all other names.
+    - names: the names in use, which gets the names of the result, in place. By default only the ports have names.
     - carriers: whether ports have the dtypes of carriers, such as float32 for bfloat16.
     - entropy_name: the name of an int64 scalar, a random number at each run, from which random numbers are computed. By
       default operators draw them.
@@ -77,7 +78,7 @@ def emit_fragment(
         results = [_convert_result(emitter, result, port.dtype) for result, port in zip(results, program.outputs)]
     if entropy_name:
         inputs, input_names = [*inputs, emitter.entropy()], [*input_names, entropy_name]
-    return _write_scope(emitter, inputs, results, input_names, output_names, prefix, taken_names)
+    return _write_scope(emitter, inputs, results, input_names, output_names, prefix, names)
 
 
 def _write_scope(
@@ -87,7 +88,7 @@ def _write_scope(
     input_names: Sequence[str],
     output_names: Sequence[str],
     prefix: str = "",
-    taken_names: Collection[str] = (),
+    names: Optional[Names] = None,
 ) -> Fragment:
     """Return the calls of an emitter that `results` depend on as nodes. Other arguments: see `emit_fragment`."""
     scope = emitter.builder.scope
@@ -95,7 +96,9 @@ def _write_scope(
     for result in results:
         scope.outputs += (emitter.graph_output(result),)
     offer = emitter.offer
-    writing = Writing(Names({*taken_names, *input_names, *output_names}), prefix, offer.opsets)
+    names = Names() if names is None else names
+    names.reserve([*input_names, *output_names])
+    writing = Writing(names, prefix, offer.opsets)
     for value, name in [*zip(inputs, input_names), *zip(scope.outputs, output_names)]:
         writing.name(value, name)
     nodes = writing.nodes(scope)
@@ -168,7 +171,7 @@ def write_program(
     program = program._replace(region=recognize_operators(program.region, offer))
     names = Names([entropy_name])
     inputs, outputs = ([names.fresh(port.name) for port in ports] for ports in (program.inputs, program.outputs))
-    fragment = emit_fragment(program, offer, inputs, outputs, "", (), carriers, entropy_name)
+    fragment = emit_fragment(program, offer, inputs, outputs, "", None, carriers, entropy_name)
     ports = [
         [ValueInfo(name, _type(port, carriers)) for name, port in zip(given, of)]
         for given, of in ((inputs, program.inputs), (outputs, program.outputs))

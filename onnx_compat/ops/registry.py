@@ -28,6 +28,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple, TypeV
 
 from onnx_compat.discovery import environment
 from onnx_compat.errors import InvalidModelError, UnsupportedError
+from onnx_compat.escaping import printable
 from onnx_compat.ops import attribute_types
 from onnx_compat.ops.attribute_types import is_own
 from onnx_compat.tracing.trace import current_trace
@@ -117,7 +118,8 @@ class Operator(NamedTuple):
         origin = current_trace().origin
         where = "" if origin is None else " (node '%s')" % origin.node
         text = "%s%s: %s It is ignored, and '%s' has its default, %r"
-        warnings.warn(text % (message, where, hints[0], nearest[0], defaults[0]), RuntimeWarning, stacklevel=2)
+        text %= (message, where, hints[0], nearest[0], defaults[0])
+        warnings.warn(printable(text), RuntimeWarning, stacklevel=2)
 
 
 def _check_variadic(name: str, inputs: Sequence[Any], start: int) -> None:

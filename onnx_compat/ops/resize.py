@@ -6,13 +6,13 @@ Primitives compute the source positions: constants for static sizes, run-time va
 from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
 
 from onnx_compat import primitives as p
-from onnx_compat.errors import InvalidModelError
+from onnx_compat.errors import InvalidModelError, NeedsKnownError
 from onnx_compat.ir.dims import is_equal
 from onnx_compat.ir.dtypes import DType, float32, int64
 from onnx_compat.ops.arguments import align_to_axis, normalize_axes
 from onnx_compat.ops.older_versions import older_version
 from onnx_compat.ops.registry import op
-from onnx_compat.ops.resize_scales import ResizedAxis, axes_from_scales, axes_from_sizes
+from onnx_compat.ops.resize_scales import ResizedAxis, axes_at_run_time, axes_from_scales, axes_from_sizes
 from onnx_compat.ops.resize_weights import Kernel, cubic_kernel, linear_kernel, nearest_index, source_positions
 from onnx_compat.tracing.values import Tensor, lift
 
@@ -67,6 +67,35 @@ def resize(
         raise InvalidModelError("a Resize with tf_crop_and_resize needs a roi")
     edges = _roi_edges(lift(roi), len(axis_indices)) if crop else [(None, None)] * len(axis_indices)
     return _resize_axes(X, list(zip(axis_indices, scaled, edges)), sampling, extrapolation_value if crop else None)
+
+
+def resize_at_run_time(
+    X: Tensor,
+    scales: Optional[Tensor],
+    sizes: Optional[Tensor],
+    *,
+    antialias: int = 0,
+    axes: Ints = None,
+    coordinate_transformation_mode: str = "half_pixel",
+    cubic_coeff_a: float = -0.75,
+    exclude_outside: int = 0,
+    extrapolation_value: float = 0.0,
+    keep_aspect_ratio_policy: str = "stretch",
+    mode: str = "nearest",
+    nearest_mode: str = "round_prefer_floor",
+) -> Tensor:
+    """Return X resized as `resize` does, by scales or sizes that only a run knows.
+
+    Raises NeedsKnownError for tf_crop_and_resize and, with scales or a common factor, for an antialiased Resize.
+    """
+    axis_indices = normalize_axes(range(X.rank) if axes is None else axes, X.rank)
+    if coordinate_transformation_mode == "tf_crop_and_resize":
+        raise NeedsKnownError("the sizes of a cropped Resize must be known", X)
+    scaled = axes_at_run_time([X.shape[axis] for axis in axis_indices], scales, sizes, keep_aspect_ratio_policy)
+    sampling = _Sampling(
+        mode, coordinate_transformation_mode, nearest_mode, cubic_coeff_a, bool(exclude_outside), bool(antialias)
+    )
+    return _resize_axes(X, [(axis, entry, (None, None)) for axis, entry in zip(axis_indices, scaled)], sampling, None)
 
 
 op("Resize", since=18)(older_version(resize))
@@ -140,7 +169,8 @@ class _Sampling(NamedTuple):
         False without a factor, and for a factor that is no integer. False also if the coordinate transformation or the
         rounding may select other elements.
         """
-        if scaled.factor is None or scaled.factor != int(scaled.factor):
+        factor = scaled.number
+        if factor is None or factor != int(factor):
             return False
         if self.transformation in ("asymmetric", "tf_half_pixel_for_nn"):
             return self.rounding in ("floor", "simple")
@@ -176,7 +206,7 @@ def _resize_axes(x: Tensor, axes: Sequence[Axis], sampling: _Sampling, outside_v
         if scaled.unchanged and (start is None or (_is_known_as(start, 0) and _is_known_as(end, 1))):
             continue
         if kernel is None and sampling.copies(scaled):
-            x = p.take(x, p.floordiv(p.iota(scaled.after), int(scaled.factor or 1)), axis)
+            x = p.take(x, p.floordiv(p.iota(scaled.after), int(scaled.number or 1)), axis)
             continue
         positions = source_positions(sampling.transformation, scaled, start, end)
         if outside_value is not None:

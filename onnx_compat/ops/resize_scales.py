@@ -1,36 +1,44 @@
 """Sizes and factors of the axes of a Resize."""
 
 from fractions import Fraction
-from typing import Any, List, NamedTuple, Optional, Sequence
+from typing import Any, List, NamedTuple, Optional, Sequence, Union
 
 import numpy as np
 
 from onnx_compat import primitives as p
 from onnx_compat.errors import InvalidModelError, NeedsKnownError
 from onnx_compat.ir.dims import Extent, exact_quotient, floordiv, is_equal, is_static
-from onnx_compat.ir.dtypes import float32
+from onnx_compat.ir.dtypes import float32, float64, int64
 from onnx_compat.tracing.values import Tensor, as_sizes, known_array, lift
 
-__all__ = ["ResizedAxis", "axes_from_scales", "axes_from_sizes"]
+__all__ = ["ResizedAxis", "axes_at_run_time", "axes_from_scales", "axes_from_sizes"]
 
 
 class ResizedAxis(NamedTuple):
     """An axis of a Resize: its sizes before and after, which may be symbolic, and the scale factor.
 
-    A factor None means that only the sizes are given: the scale is their ratio, after / before.
+    A factor None means that only the sizes are given: the scale is their ratio, after / before. A factor that is only
+    known at run time is a float32 scalar.
     """
 
     before: Extent
     after: Extent
-    factor: Optional[float]
+    factor: Union[float, Tensor, None]
+
+    @property
+    def number(self) -> Optional[float]:
+        """The factor as a number; None without a factor, and for a factor that is only known at run time."""
+        return None if isinstance(self.factor, Tensor) else self.factor
 
     @property
     def unchanged(self) -> bool:
         """Whether the Resize keeps the axis: its sizes are equal, and the factor is 1 or not given."""
-        return is_equal(self.before, self.after) and self.factor in (None, 1.0)
+        return is_equal(self.before, self.after) and not isinstance(self.factor, Tensor) and self.factor in (None, 1.0)
 
     def scale(self) -> Tensor:
         """Return the factor as a float32 scalar; without a factor, after / before."""
+        if isinstance(self.factor, Tensor):
+            return self.factor
         if self.factor is not None:
             return lift(self.factor, float32)
         return p.div(p.cast(lift(self.after), float32), p.cast(lift(self.before), float32))
@@ -39,11 +47,13 @@ class ResizedAxis(NamedTuple):
         """Return min(scale, 1). An antialiasing filter is wider by 1 / scale where the axis shrinks.
 
         Return 1 if the axis is empty before or after the Resize: no element is filtered. Raises NeedsKnownError without
-        a factor, if the sizes are not static.
+        a factor, if the sizes are not static, and for a factor that is only known at run time.
         """
         if is_equal(self.before, 0) or is_equal(self.after, 0):
             return 1.0
-        factor = self.factor
+        factor = self.number
+        if isinstance(self.factor, Tensor):
+            raise NeedsKnownError("an antialiased Resize needs scales that are known", self.factor)
         if factor is None:
             if not (is_static(self.before) and is_static(self.after)):
                 raise NeedsKnownError(
@@ -125,3 +135,34 @@ def axes_from_sizes(extents: Sequence[Extent], sizes: Tensor, policy: str) -> Li
     ratios = [after / before for before, after in zip(extents, wanted) if before] or [1.0]  # type: ignore[operator]  # all sizes are static behind the check
     factor: Any = min(ratios) if policy == "not_larger" else max(ratios)
     return [ResizedAxis(before, int(np.floor(before * factor + 0.5)), factor) for before in extents]
+
+
+def axes_at_run_time(
+    extents: Sequence[Extent], scales: Optional[Tensor], sizes: Optional[Tensor], policy: str
+) -> List[ResizedAxis]:
+    """Return a list with a `ResizedAxis` for each size in `extents`, for scales or sizes that only a run knows.
+
+    The new sizes are sizes of recorded vectors. Without `scales`, the `sizes` and the `policy` count as in
+    `axes_from_sizes`.
+    """
+    bounds = sizes if scales is None else scales
+    assert bounds is not None  # a Resize has either
+    parts = [p.reshape(part, ()) for part in p.split(bounds, 0, [1] * len(extents))]
+    if scales is not None:
+        lengths = [p.floor(p.cast(lift(before), float32) * factor) for before, factor in zip(extents, parts)]
+        return [ResizedAxis(*item) for item in zip(extents, map(_recorded_size, lengths), parts)]
+    if policy == "stretch":
+        return [ResizedAxis(before, _recorded_size(after), None) for before, after in zip(extents, parts)]
+    befores = [p.cast(lift(before), float64) for before in extents]
+    factor = p.div(p.cast(parts[0], float64), befores[0])
+    for before, after in zip(befores[1:], parts[1:]):
+        ratio = p.div(p.cast(after, float64), before)
+        factor = p.minimum(factor, ratio) if policy == "not_larger" else p.maximum(factor, ratio)
+    afters = [_recorded_size(p.floor(p.add(p.mul(before, factor), 0.5))) for before in befores]
+    scale = p.cast(factor, float32)
+    return [ResizedAxis(before, after, scale) for before, after in zip(extents, afters)]
+
+
+def _recorded_size(length: Tensor) -> Extent:
+    """Return a number that is only known at run time as a size."""
+    return p.arange(lift(0, int64), p.cast(length, int64), lift(1, int64)).shape[0]

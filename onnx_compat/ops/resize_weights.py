@@ -116,7 +116,7 @@ def nearest_index(positions: Tensor, rounding: str, scaled: ResizedAxis) -> Tens
     mode.
     """
     if rounding == "simple":
-        rounding = "ceil" if scaled.factor is not None and scaled.factor < 1 else "floor"
+        rounding = "ceil" if scaled.number is not None and scaled.number < 1 else "floor"
     rounded = {
         "round_prefer_floor": lambda: p.ceil(positions - 0.5),
         "round_prefer_ceil": lambda: p.floor(positions + 0.5),

@@ -52,15 +52,15 @@ def compare_with_source(source: Model, result: Model, values: Dict[str, Any]) ->
         return ["not run beside the source: the model draws random numbers"]
     try:
         feed = generate(result.inputs)
-        wanted = run_oracle(source, dict(feed, **values), None)
+        expected = run_oracle(source, dict(feed, **values), None)
     except OnnxCompatError as error:
         return ["not run beside the source, which does not run on generated inputs: %s" % error.reason]
     try:
-        given = run_oracle(result, feed, None)
+        actual = run_oracle(result, feed, None)
     except OnnxCompatError as error:
         raise ConversionError("the written model does not run: %s" % error.reason, hint=_REPORT) from error
-    _compare(result, given.outputs, wanted.outputs)
-    return given.notes
+    _compare(result, actual.outputs, expected.outputs)
+    return actual.notes
 
 
 def _draws_random_numbers(model: Model) -> bool:
@@ -76,13 +76,13 @@ def _draws_random_numbers(model: Model) -> bool:
     )
 
 
-def _compare(result: Model, given: List[Any], wanted: List[Any]) -> None:
+def _compare(result: Model, actual: List[Any], expected: List[Any]) -> None:
     from onnx_compat.verification.criterion import choose_criterion
     from onnx_compat.verification.quantizing_nodes import quantizing_nodes
 
     criterion = choose_criterion(None, None, None, bool(quantizing_nodes(result)), None)
     pairs: List[Tuple[str, Any, Any]] = [
-        (port.name, got, want) for port, got, want in zip(result.outputs, given, wanted)
+        (port.name, got, want) for port, got, want in zip(result.outputs, actual, expected)
     ]
     for name, got, want in pairs:
         for comparison in criterion.compare(name, got, want):

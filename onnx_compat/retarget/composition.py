@@ -15,47 +15,48 @@ from onnx_compat.model.initializer import Initializer
 from onnx_compat.model.names import Names
 from onnx_compat.model.types import Type
 from onnx_compat.model.write import node_proto, tensor_proto
-from onnx_compat.retarget.draft import Inexpressible
-from onnx_compat.retarget.knowledge import Fact, NodeFacts
+from onnx_compat.retarget.edited_node import Inexpressible
+from onnx_compat.retarget.forms import write_form
+from onnx_compat.retarget.inferred_facts import Fact, NodeFacts
 from onnx_compat.retarget.protos import walk
-from onnx_compat.retarget.rewriting import Composed, Composer
+from onnx_compat.retarget.rewriting import Composed
 from onnx_compat.retarget.runtime_axes import NodeWriter, write_runtime_axes
+from onnx_compat.shim.interface import Port, Program
 from onnx_compat.tracing.interpreter import Interpreter
+from onnx_compat.tracing.recording import record_program
+from onnx_compat.tracing.values import Tensor
 
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["composer_for"]
+    from onnx_compat.onnx_shim.operator_sets import OperatorOffer
+
+__all__ = ["compose_node"]
 
 #: Operator -> the number of its input that names an axis.
 _AXIS_INPUTS = {"CumProd": 1, "CumSum": 1, "DFT": 2}
-#: Name in the trace -> (name in the model, fact), for each value that a node reads.
-Reads = Dict[str, Tuple[str, Fact]]
+#: Name -> fact, for each value that a node reads.
+Reads = Dict[str, Fact]
 
 
-def composer_for(opset: Optional[int]) -> Optional[Composer]:
-    """Return the composer for an opset; None without an opset, because no node changes then."""
-    if opset is None:
-        return None
-    version = opset
+def compose_node(node: "onnx.NodeProto", facts: NodeFacts, names: Names, opset: int) -> Composed:
+    """Return the nodes that compute a node's results with the operators of an opset.
 
-    def compose(node: "onnx.NodeProto", facts: NodeFacts, names: Names) -> Composed:
-        return _compose(node, facts, names, version)
-
-    return compose
-
-
-def _compose(node: "onnx.NodeProto", facts: NodeFacts, names: Names, opset: int) -> Composed:
-    """Return the nodes that compute a node's results. Raises Inexpressible or an OnnxCompatError if that fails."""
+    Raises Inexpressible or an OnnxCompatError if that fails.
+    """
+    form = write_form(node, facts, names, opset)
+    if form is not None:
+        return form
     traced = facts.node
     if traced is None:
         raise Inexpressible("its types are not known")
     if any(attribute.ref_attr_name for inner in walk([node]) for attribute in inner.attribute):
         raise Inexpressible("each call of its function sets its attributes")
-    reads: Reads = {
-        name: (written, facts.input(k)) for k, (name, written) in enumerate(zip(traced.inputs, node.input)) if name
-    }
-    reads.update((name, (name, fact)) for name, fact in facts.captured.items())
+    reads: Reads = {name: facts.input(k) for k, name in enumerate(node.input) if name}
+    reads.update(facts.captured)
+    # a function's node has the names of a call, which may give one value for two inputs
+    parts = (traced.operator, node.input, node.output, traced.attributes, traced.domain, traced.opset, traced.name)
+    traced = GraphNode(*parts)
     try:
         return _emit(traced, node, reads, names, opset, all_known=False)
     except NeedsKnownError:
@@ -63,7 +64,11 @@ def _compose(node: "onnx.NodeProto", facts: NodeFacts, names: Names, opset: int)
     try:
         return _emit(traced, node, reads, names, opset, all_known=True)
     except NeedsKnownError:
-        composed = write_runtime_axes(node, facts, names, opset) or _choose_axis(node, facts, names, opset)
+        composed = (
+            _resize_at_run_time(node, facts, names, opset)
+            or write_runtime_axes(node, facts, names, opset)
+            or _choose_axis(node, facts, names, opset)
+        )
         if composed is None:
             raise
         return composed
@@ -88,7 +93,7 @@ def _choose_axis(node: "onnx.NodeProto", facts: NodeFacts, names: Names, opset: 
         copy.CopyFrom(node)
         copy.output[0] = names.fresh("%s/axis_%d" % (node.output[0], number))
         try:
-            composed = _compose(copy, facts._replace(inputs=inputs), names, opset)
+            composed = compose_node(copy, facts._replace(inputs=inputs), names, opset)
         except InvalidModelError:  # no axis for this operator: the last axis of a DFT
             continue
         writer.initializers.extend(composed.initializers)
@@ -101,6 +106,36 @@ def _choose_axis(node: "onnx.NodeProto", facts: NodeFacts, names: Names, opset: 
     return Composed(writer.nodes, writer.initializers, {"": opset})
 
 
+def _resize_at_run_time(node: "onnx.NodeProto", facts: NodeFacts, names: Names, opset: int) -> Optional[Composed]:
+    """Return a Resize, composed, whose scales or sizes are only known when the model runs. None: another operator.
+
+    Raises Inexpressible if a type is not known, and NeedsKnownError for a Resize that crops or reduces aliases.
+    """
+    from onnx_compat.onnx_shim.emitter import OnnxEmitter
+    from onnx_compat.onnx_shim.operator_sets import OperatorOffer
+    from onnx_compat.ops.resize import resize_at_run_time
+
+    traced = facts.node
+    if node.op_type != "Resize" or node.domain or traced is None or traced.opset < 11:
+        return None
+    has_scales = len(node.input) > 2 and bool(node.input[2]) and facts.input(2).shape != (0,)
+    symbols: Dict[Any, str] = {}
+    ports = []
+    for position in (0, 2 if has_scales else 3):
+        kind = _type_of(facts.input(position), symbols)
+        assert isinstance(kind, TensorType) and kind.dtype is not None and kind.shape is not None
+        ports.append(Port(node.input[position], kind.dtype, kind.shape))
+
+    def body(x: Tensor, bounds: Tensor) -> List[Tensor]:
+        scales, sizes = (bounds, None) if has_scales else (None, bounds)
+        return [resize_at_run_time(x, scales, sizes, **traced.attributes)]
+
+    offer = OperatorOffer(opset)
+    program = record_program(body, ports, OnnxEmitter(offer))
+    outputs = tuple(port._replace(name=name) for port, name in zip(program.outputs, node.output))
+    return _write(program._replace(outputs=outputs), node, names, offer)
+
+
 def _emit(
     traced: GraphNode, node: "onnx.NodeProto", reads: Reads, names: Names, opset: int, all_known: bool
 ) -> Composed:
@@ -108,7 +143,6 @@ def _emit(
 
     Raises Inexpressible if the node gives a sequence, a map or an optional.
     """
-    from onnx_compat.onnx_shim.emission import emit_fragment
     from onnx_compat.onnx_shim.emitter import OnnxEmitter
     from onnx_compat.onnx_shim.operator_sets import OperatorOffer
 
@@ -125,21 +159,23 @@ def _emit(
     )
     if not all(isinstance(tree, int) for tree in recorded.tree):
         raise Inexpressible("it gives a sequence, a map or an optional")
-    written = dict(zip(traced.outputs, node.output))
-    program = recorded.program
+    return _write(recorded.program, node, names, offer)
+
+
+def _write(program: Program, node: "onnx.NodeProto", names: Names, offer: "OperatorOffer") -> Composed:
+    """Return the nodes of a program that computes a node. Its ports have the names of values of the model."""
+    from onnx_compat.onnx_shim.emission import emit_fragment
+
     base = node.name or next(filter(None, node.output), node.op_type)
     fragment = emit_fragment(
         program,
         offer,
-        [reads[port.name][0] for port in program.inputs],
-        [written[port.name] for port in program.outputs],
+        [port.name for port in program.inputs],
+        [port.name for port in program.outputs],
         base + "/",
-        names.used,
+        names,
     )
     nodes: List[onnx.NodeProto] = [node_proto(inner) for inner in fragment.nodes]
-    for inner in walk(nodes):
-        names.reserve([inner.name, *inner.output])
-    names.reserve(fragment.initializers)
     tensors = [
         tensor_proto(initializer.array(), initializer.dtype, name)
         for name, initializer in fragment.initializers.items()
@@ -155,7 +191,7 @@ def _graph_of(traced: GraphNode, reads: Reads, all_known: bool) -> Graph:
     inputs: List[ValueInfo] = []
     constants: Dict[str, Initializer] = {}
     symbols: Dict[Any, str] = {}
-    for name, (_, fact) in reads.items():
+    for name, fact in reads.items():
         dtype, array = fact.dtype, fact.value
         if dtype is not None and array is not None and (all_known or dtype.kind != "f" or array.size <= 1):
             constants[name] = Initializer(name, dtype, array.shape, functools.partial(np.asarray, array))

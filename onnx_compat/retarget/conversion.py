@@ -17,7 +17,7 @@ from onnx_compat.retarget.external_weights import choose_data_file, has_external
 from onnx_compat.retarget.outcomes import RetargetPlan
 from onnx_compat.retarget.protos import tensor_of
 from onnx_compat.retarget.retargeting import refusal_error, retarget_in_place
-from onnx_compat.retarget.skeleton import Skeleton, read_skeleton
+from onnx_compat.retarget.weightless_model import WeightlessModel, read_weightless_model
 
 if TYPE_CHECKING:
     import onnx
@@ -42,11 +42,11 @@ def retarget(
         UnsupportedError: A node or an element type cannot be written; the error names each such node.
         ConversionError: The opset or IR version does not exist or cannot be written.
     """
-    skeleton = _read_checked(model)
-    result = _apply(skeleton, OnnxOptions(opset, ir_version, inline_functions))
+    weightless_model = _read_checked(model)
+    result = _apply(weightless_model, OnnxOptions(opset, ir_version, inline_functions))
     if result.first_refusal is not None:
         raise refusal_error(result)
-    return skeleton.assemble()
+    return weightless_model.assemble()
 
 
 @typed_errors
@@ -54,8 +54,8 @@ def plan(
     model: ModelSource, opset: Optional[int] = None, ir_version: Optional[int] = None, inline_functions: bool = False
 ) -> RetargetPlan:
     """Return what `retarget` would do with each node. It has the same arguments and errors; a refused node is no error."""
-    skeleton = _read_checked(model)
-    return _apply(skeleton, OnnxOptions(opset, ir_version, inline_functions))
+    weightless_model = _read_checked(model)
+    return _apply(weightless_model, OnnxOptions(opset, ir_version, inline_functions))
 
 
 def write_onnx(
@@ -75,24 +75,24 @@ def write_onnx(
     loaded = load(model)
     destination = Destination(target, files_of(loaded))
     fixed = fix_inputs(loaded, shapes, values) if shapes or values else loaded
-    skeleton = read_skeleton(_source_of(loaded))
-    name = choose_data_file(options.external_data, skeleton.proto, loaded, target)
+    weightless_model = read_weightless_model(_source_of(loaded))
+    name = choose_data_file(options.external_data, weightless_model.proto, loaded, target)
     data_file = None if name is None else Destination(os.path.join(os.path.dirname(target), name), files_of(loaded))
     if shapes or values:
-        _fix_ports(skeleton.proto, fixed, values or {})
-    source_form = skeleton.without_weights()
+        _fix_ports(weightless_model.proto, fixed, values or {})
+    source_form = weightless_model.without_weights()
     weights = loaded
     if options.simplify:
-        skeleton, weights = _simplify(skeleton)
-    result = _apply(skeleton, options)
+        weightless_model, weights = _simplify(weightless_model)
+    result = _apply(weightless_model, options)
     if result.first_refusal is not None:
         raise refusal_error(result)
-    result.notes += check_form(skeleton.without_weights(), source_form)
+    result.notes += check_form(weightless_model.without_weights(), source_form)
     with destination.scratch() as scratch:
         written = os.path.join(scratch, os.path.basename(target))
         written_data = os.path.join(scratch, name or "")
         if data_file is not None:
-            count = move_weights(skeleton, weights, written_data)
+            count = move_weights(weightless_model, weights, written_data)
             result.notes.append("%d weights are in '%s'" % (count, name))
         else:
             _link_files(loaded, scratch)
@@ -101,7 +101,7 @@ def write_onnx(
         if is_read_again:  # memory holds the weights of one model at a time
             for initializer in loaded.graph.initializers.values():
                 initializer.release()
-        skeleton.write(written)
+        weightless_model.write(written)
         checked = load(written)
         if options.verify:
             source = load(loaded.source) if is_read_again else loaded
@@ -124,14 +124,14 @@ def _link_files(model: Model, folder: str) -> None:
             shutil.copyfile(file, name)
 
 
-def _read_checked(model: ModelSource) -> Skeleton:
-    """Check a model except its weights, and return its skeleton. Raises as `load` does."""
+def _read_checked(model: ModelSource) -> WeightlessModel:
+    """Check a model except its weights, and return it without weights. Raises as `load` does."""
     is_proto = getattr(getattr(model, "DESCRIPTOR", None), "full_name", "") == "onnx.ModelProto"
     if not is_proto:
-        return read_skeleton(_source_of(load(model)))
-    skeleton = read_skeleton(model)
-    load(skeleton.without_weights().SerializeToString())
-    return skeleton
+        return read_weightless_model(_source_of(load(model)))
+    weightless_model = read_weightless_model(model)
+    load(weightless_model.without_weights().SerializeToString())
+    return weightless_model
 
 
 def _source_of(model: Model) -> Any:
@@ -141,11 +141,12 @@ def _source_of(model: Model) -> Any:
     return to_proto(model) if model.source is None else model.source
 
 
-def _apply(skeleton: Skeleton, options: OnnxOptions) -> RetargetPlan:
-    from onnx_compat.retarget.composition import composer_for
+def _apply(weightless_model: WeightlessModel, options: OnnxOptions) -> RetargetPlan:
+    from onnx_compat.retarget.composition import compose_node
 
-    compose = composer_for(options.opset)
-    return retarget_in_place(skeleton.proto, options.opset, options.ir_version, options.inline_functions, compose)
+    return retarget_in_place(
+        weightless_model.proto, options.opset, options.ir_version, options.inline_functions, compose_node
+    )
 
 
 def _fix_ports(proto: "onnx.ModelProto", fixed: Model, values: Mapping[str, Any]) -> None:
@@ -159,9 +160,9 @@ def _fix_ports(proto: "onnx.ModelProto", fixed: Model, values: Mapping[str, Any]
             _store(proto, fixed, port.name)
         elif isinstance(kind, TensorType) and kind.shape is not None:
             shape = port.type.tensor_type.shape
-            shape.ClearField("dim")
-            for size in kind.shape:
-                dim = shape.dim.add()
+            while len(shape.dim) < len(kind.shape):
+                shape.dim.add()
+            for dim, size in zip(shape.dim, kind.shape):  # the denotations of the sizes stay
                 if isinstance(size, int):
                     dim.dim_value = size
                 elif size is not None:
@@ -185,8 +186,8 @@ def _store(proto: "onnx.ModelProto", fixed: Model, name: str) -> None:
     proto.graph.initializer.append(tensor_of(name, array, dtype))
 
 
-def _simplify(skeleton: Skeleton) -> Tuple[Skeleton, Model]:
-    """Return the simplified model as a skeleton, and loaded with its weights.
+def _simplify(weightless_model: WeightlessModel) -> Tuple[WeightlessModel, Model]:
+    """Return the simplified model without its weights, and loaded with them.
 
     Raises MissingDependencyError without the simplifier, and ConversionError for a model with external data.
     """
@@ -194,10 +195,10 @@ def _simplify(skeleton: Skeleton) -> Tuple[Skeleton, Model]:
         simplify = importlib.import_module("onnx_compat.simplify").simplify
     except ImportError as error:
         raise MissingDependencyError("this installation cannot simplify models", hint="update onnx-compat") from error
-    if has_external_data(skeleton.proto):
+    if has_external_data(weightless_model.proto):
         raise ConversionError(
             "a model with external data is not simplified",
             hint="write it without external data first, or leave simplify out",
         )
-    simplified, _ = simplify(skeleton.assemble())
-    return read_skeleton(simplified), load(simplified)
+    simplified, _ = simplify(weightless_model.assemble())
+    return read_weightless_model(simplified), load(simplified)

@@ -9,7 +9,7 @@ from onnx_compat.errors import ConversionError
 from onnx_compat.ir.dtypes import DType
 from onnx_compat.model import Model
 from onnx_compat.model.storage import encode_elements
-from onnx_compat.retarget.skeleton import Skeleton
+from onnx_compat.retarget.weightless_model import WeightlessModel
 
 if TYPE_CHECKING:
     import onnx
@@ -62,21 +62,21 @@ def choose_data_file(
     return name
 
 
-def move_weights(skeleton: Skeleton, model: Model, path: str) -> int:
-    """Write the large initializers of the main graph to `path`, and let the skeleton refer to them. Return their number.
+def move_weights(weightless_model: WeightlessModel, model: Model, path: str) -> int:
+    """Write the large initializers of the main graph to `path`, and let `weightless_model` refer to them. Return their number.
 
     A path with the suffix .safetensors gets that format; a weight of a dtype that it lacks stays in the model. `model`
     has the weights.
     """
     is_safetensors = path.lower().endswith(".safetensors")
     moved: List[Tuple[onnx.TensorProto, DType, int]] = []
-    for tensor in skeleton.proto.graph.initializer:
+    for tensor in weightless_model.proto.graph.initializer:
         stored = model.graph.initializers.get(tensor.name)
         if stored is None or stored.dtype.kind == "s" or (is_safetensors and stored.dtype.name not in _DTYPES):
             continue
         size = _stored_size(stored.shape, stored.dtype)
         is_external = tensor.data_location == tensor.EXTERNAL
-        if size >= _SMALLEST or tensor.name in skeleton.payloads or is_external:
+        if size >= _SMALLEST or tensor.name in weightless_model.payloads or is_external:
             moved.append((tensor, stored.dtype, size))
     offsets, header = _layout(moved, is_safetensors)
     with open(path, "wb") as file:
@@ -85,7 +85,7 @@ def move_weights(skeleton: Skeleton, model: Model, path: str) -> int:
             file.write(b"\0" * (offset - file.tell()))
             file.write(encode_elements(model.graph.initializers[tensor.name].array(), dtype))
             _refer(tensor, os.path.basename(path), offset, size)
-            skeleton.payloads.pop(tensor.name, None)
+            weightless_model.payloads.pop(tensor.name, None)
     return len(moved)
 
 

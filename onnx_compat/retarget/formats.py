@@ -22,6 +22,8 @@ __all__ = [
 
 #: The first IR versions that have functions, overloads of functions, and sparse initializers.
 FUNCTIONS, OVERLOADS, SPARSE = 8, 10, 5
+#: The attributes of ai.onnx that have the number of an element type.
+_TYPE_ATTRIBUTES = ("dtype", "output_datatype", "output_dtype", "precision", "softmax_precision", "stash_type", "to")
 #: The first IR version in which initializers need not be inputs.
 _FREE_INITIALIZERS = 4
 
@@ -40,9 +42,14 @@ def _types_in(model: "onnx.ModelProto") -> Iterator[Tuple[int, str]]:
         for node in walk(nodes):
             where = "the node '%s' (%s)" % (node.name or next(filter(None, node.output), ""), node.op_type)
             for attribute in node.attribute:
-                yield attribute.t.data_type, where
-                if attribute.name == "to" and node.op_type == "Cast" and not node.domain:
+                if attribute.name in _TYPE_ATTRIBUTES and not node.domain:
                     yield attribute.i, where
+                for tensor in (attribute.t, attribute.sparse_tensor.values, *attribute.tensors):
+                    yield tensor.data_type, where
+                for sparse in attribute.sparse_tensors:
+                    yield sparse.values.data_type, where
+                for kind in (attribute.tp, *attribute.type_protos):
+                    yield from ((number, where) for number in _types_of(kind))
     for graph in [inner for outer in all_graphs(model) for inner in graphs_of(outer)]:
         for tensor in graph.initializer:
             yield tensor.data_type, "the initializer '%s'" % tensor.name
@@ -129,7 +136,7 @@ def _declare_initializers(model: "onnx.ModelProto") -> int:
     model.graph.input.extend(ports)
     count = len(ports)
     for outer in all_graphs(model):
-        for graph in list(graphs_of(outer))[1:]:
+        for graph in reversed(list(graphs_of(outer))[1:]):  # a graph is copied after the graphs inside of it
             nodes = [constant_node(tensor) for tensor in graph.initializer] + list(graph.node)
             if graph.initializer:
                 count += len(graph.initializer)

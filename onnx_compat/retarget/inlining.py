@@ -1,9 +1,9 @@
 """Inline functions of an onnx.ModelProto: replace each call by a copy of the function's body, in place.
 
-`onnx_compat.model.load` has accepted the model before: so there is no recursion, and the copies fit the limit `inlined`.
+`onnx_compat.model.load` has accepted the model before: there is no recursion, and the copies fit the limit `inlined`.
 """
 
-from typing import TYPE_CHECKING, Collection, Dict, List, Mapping, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Collection, Dict, List, Mapping, Sequence, Tuple
 
 from onnx_compat.model.names import Names
 from onnx_compat.model.versions import normalise
@@ -12,15 +12,24 @@ from onnx_compat.retarget.protos import all_graphs, subgraphs_of
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["FunctionKey", "function_key", "inline_functions"]
+__all__ = ["FunctionKey", "call_key", "function_key", "inline_functions"]
 
 #: The identity of a function: domain, name, overload.
 FunctionKey = Tuple[str, str, str]
+#: The repeated field `node` of a GraphProto or FunctionProto.
+NodeList = Any
+#: An onnx.GraphProto or onnx.FunctionProto.
+ValueInfoHolder = Any
 
 
 def function_key(function: "onnx.FunctionProto") -> FunctionKey:
     """Return (domain, name, overload) of a function. Older releases of onnx have no overloads."""
     return normalise(function.domain), function.name, getattr(function, "overload", "")
+
+
+def call_key(node: "onnx.NodeProto") -> FunctionKey:
+    """Return (domain, name, overload) of the operator that a node calls, which may be a function."""
+    return normalise(node.domain), node.op_type, getattr(node, "overload", "")
 
 
 def inline_functions(model: "onnx.ModelProto", keys: Collection[FunctionKey], names: Names) -> None:
@@ -31,11 +40,10 @@ def inline_functions(model: "onnx.ModelProto", keys: Collection[FunctionKey], na
     functions = {function_key(function): function for function in model.functions if function_key(function) in keys}
     inliner = _Inliner(functions, names)
     for graph in all_graphs(model):
-        inliner.expand(graph.node)
-    for position in reversed(range(len(model.functions))):
-        if function_key(model.functions[position]) in keys:
-            continue
-        inliner.expand(model.functions[position].node)
+        inliner.expand(graph.node, graph)
+    for function in model.functions:
+        if function_key(function) not in keys:
+            inliner.expand(function.node, function)
     kept = [function for function in model.functions if function_key(function) not in keys]
     copies = [type(function).FromString(function.SerializeToString()) for function in kept]
     del model.functions[:]
@@ -47,42 +55,55 @@ class _Inliner:
         self.functions = functions
         self.names = names
 
-    def expand(self, nodes: "onnx.GraphProto") -> None:
-        """Replace the calls in a list of nodes and in its subgraphs, in place."""
+    def expand(self, nodes: NodeList, holder: ValueInfoHolder) -> None:
+        """Replace the calls in a list of nodes and in its subgraphs, in place.
+
+        `holder`: the graph or function that gets the declared types of the new values. An older FunctionProto has none.
+        """
         expanded: List[onnx.NodeProto] = []
         is_changed = False
         for node in nodes:
-            function = self.functions.get((normalise(node.domain), node.op_type, getattr(node, "overload", "")))
+            function = self.functions.get(call_key(node))
             if function is None:
                 for graph in subgraphs_of(node):
-                    self.expand(graph.node)
+                    self.expand(graph.node, graph)
                 expanded.append(node)
                 continue
             is_changed = True
             body = type(function)()
-            body.node.extend(self.copy(node, function))
-            self.expand(body.node)
+            body.node.extend(self.copy(node, function, holder))
+            self.expand(body.node, holder)
             expanded.extend(body.node)
         if is_changed:
             del nodes[:]
             nodes.extend(expanded)
 
-    def copy(self, call: "onnx.NodeProto", function: "onnx.FunctionProto") -> "List[onnx.NodeProto]":
-        """Return the nodes of a function's body for one call. Inner values are named after the call."""
+    def copy(
+        self, call: "onnx.NodeProto", function: "onnx.FunctionProto", holder: ValueInfoHolder
+    ) -> "List[onnx.NodeProto]":
+        """Return the nodes of a function's body for one call. Inner values are named after the call.
+
+        `holder` gets their declared types.
+        """
         import onnx
 
         prefix = call.name or next(filter(None, call.output), function.name)
-        given = list(call.input) + [""] * len(function.input)
-        scope: Dict[str, str] = dict(zip(function.input, given))
+        arguments = list(call.input) + [""] * len(function.input)
+        scope: Dict[str, str] = dict(zip(function.input, arguments))
         aliases: List[Tuple[str, str]] = []
         for inner, outer in zip(function.output, call.output):
             if outer and inner in scope:
                 aliases.append((scope[inner], outer))
             elif outer:
                 scope[inner] = outer
+        ports = {*function.input, *function.output}
         attributes = {attribute.name: attribute for attribute in getattr(function, "attribute_proto", ())}
         attributes.update((attribute.name, attribute) for attribute in call.attribute)
         copies = self.copy_nodes(function.node, scope, prefix, attributes)
+        for entry in getattr(function, "value_info", ()):
+            if entry.name in scope and entry.name not in ports and hasattr(holder, "value_info"):
+                holder.value_info.add().CopyFrom(entry)
+                holder.value_info[-1].name = scope[entry.name]
         copies += [
             onnx.helper.make_node("Identity", [old], [new], name=self.names.fresh(prefix + "/Identity"))
             for old, new in aliases
@@ -106,9 +127,9 @@ class _Inliner:
             copy.name = self.names.fresh("%s/%s" % (prefix, node.name)) if node.name else ""
             copy.input[:] = [self.name(name, scope, prefix) for name in node.input]
             copy.output[:] = [self.name(name, scope, prefix) for name in node.output]
-            self.resolve(copy, attributes)
-            for graph in subgraphs_of(copy):
+            for graph in subgraphs_of(copy):  # a graph that the call gives as an attribute keeps its names
                 self.rename_graph(graph, scope, prefix, attributes)
+            self.resolve(copy, attributes)
             copies.append(copy)
         return copies
 
@@ -134,15 +155,22 @@ class _Inliner:
     ) -> None:
         """Give new names to the values that `graph`, a subgraph of the body, defines, in place."""
         defined = {port.name for port in graph.input} | {tensor.name for tensor in graph.initializer}
+        defined.update(tensor.values.name for tensor in graph.sparse_initializer)
         defined.update(name for node in graph.node for name in node.output)
         scope = {name: new for name, new in outer.items() if name not in defined}
         for entry in [*graph.input, *graph.initializer]:
             entry.name = self.name(entry.name, scope, prefix)
+        for sparse in graph.sparse_initializer:
+            sparse.values.name = self.name(sparse.values.name, scope, prefix)
         copies = self.copy_nodes(graph.node, scope, prefix, attributes)
         del graph.node[:]
         graph.node.extend(copies)
         for entry in [*graph.output, *graph.value_info]:
             entry.name = self.name(entry.name, scope, prefix)
+        for annotation in graph.quantization_annotation:
+            annotation.tensor_name = self.name(annotation.tensor_name, scope, prefix)
+            for parameter in annotation.quant_parameter_tensor_names:
+                parameter.value = self.name(parameter.value, scope, prefix)
 
     def name(self, name: str, scope: Dict[str, str], prefix: str) -> str:
         if name and name not in scope:

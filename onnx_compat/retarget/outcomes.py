@@ -15,7 +15,7 @@ class NodeOutcome(NamedTuple):
         node: The name of the node, or its first output if it has no name.
         operator: The name of its operator, with the domain if it is not ai.onnx.
         outcome: "kept", "re-spelled", "composed" or "refused".
-        reason: Why a node is composed or refused, or where a re-spelled node may differ; else empty.
+        reason: Why a node is composed or refused, or where a written node may differ; else empty.
         nodes: The number of nodes that are written for it.
         function: The name of the function of the model that has the node; "" for a node of a graph.
     """

@@ -1,18 +1,21 @@
 """Bring an onnx.ModelProto to another opset and IR version, node by node, in place."""
 
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Set
+from typing import TYPE_CHECKING, Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from onnx_compat.errors import UnsupportedError
 from onnx_compat.model.names import Names
 from onnx_compat.model.versions import NEWEST, normalise
-from onnx_compat.retarget import formats
+from onnx_compat.retarget import formats, sequence_maps
+from onnx_compat.retarget.calls import called_functions, describe_lost_parts, omitted_inputs
+from onnx_compat.retarget.defaults import fix_defaults, needed_defaults, replaceable_inputs
+from onnx_compat.retarget.inferred_facts import ModelFacts, NodeFacts, infer_facts
 from onnx_compat.retarget.inlining import FunctionKey, function_key, inline_functions
-from onnx_compat.retarget.knowledge import ModelFacts, NodeFacts, learn
-from onnx_compat.retarget.outcomes import REFUSED, RESPELLED, NodeOutcome, RetargetPlan
+from onnx_compat.retarget.outcomes import COMPOSED, KEPT, REFUSED, RESPELLED, NodeOutcome, RetargetPlan
 from onnx_compat.retarget.protos import all_graphs, names_used, walk
 from onnx_compat.retarget.pruning import prune
-from onnx_compat.retarget.rewriting import Composer, Rewriter
+from onnx_compat.retarget.rewriting import Composer, NodeGroup, Rewriter
 from onnx_compat.retarget.targets import check_ir_version, target_opsets
+from onnx_compat.retarget.training import model_of_training
 
 if TYPE_CHECKING:
     import onnx
@@ -30,52 +33,64 @@ def retarget_in_place(
     inline: bool = False,
     compose: Optional[Composer] = None,
 ) -> RetargetPlan:
-    """Bring the model to an opset and an IR version, and return what was done. The model must be one that `load` accepts.
+    """Bring a model that `load` accepts to an opset and an IR version, in place. Return what was done.
 
     - opset: the version of ai.onnx; None: every opset stays.
     - ir_version: None: it follows from the opsets and the element types; without `opset` that of the source stays.
-    - inline: whether all functions are inlined. Otherwise they stay where the target can hold them.
+    - inline: whether all functions are inlined. Otherwise a function stays if the target has functions, and if one body
+      can be written for all calls.
     - compose: composes a node that no form of its operator expresses. None: such a node is refused.
 
     A refused node stays as it was, and is in the plan. Raises ConversionError for an opset or IR version that cannot be
     written. Raises UnsupportedError for an element type that the target does not have.
     """
-    source = versions_of(model.opset_import)
+    source = _all_versions(model)
     target = target_opsets(source, opset)
     types = formats.element_types(model)
-    wanted = None if ir_version is None else check_ir_version(ir_version)
-    ir = formats.ir_version_for(target, types, model.ir_version, opset is None) if wanted is None else wanted
+    requested_ir = None if ir_version is None else check_ir_version(ir_version)
+    ir = (
+        formats.ir_version_for(target, types, model.ir_version, opset is None) if requested_ir is None else requested_ir
+    )
     formats.check_types(types, ir)
     source_ir = model.ir_version
+    is_before_maps = source.get("", 0) >= sequence_maps.BEGIN > target.get("", 0)
+    expanded = sequence_maps.expand_sequence_maps(model, Names(names_used(model))) if is_before_maps else []
+    retargeting = _Retargeting(model, opset, source, target, compose)
     keys = [function_key(function) for function in model.functions]
-    inlined: Set[FunctionKey] = {
-        key for key in keys if inline or ir < formats.FUNCTIONS or (ir < formats.OVERLOADS and key[2])
-    }
-    names = Names(names_used(model))
-    refused: List[NodeOutcome] = []
-    if inlined:
-        refused = _inline(model, source, inlined, names)
-    ports = [port.name for port in model.graph.input]
-    outcomes = _Retargeting(model, source, target, opset, names, compose).run()
-    notes = ["%d functions are inlined" % len(inlined)] if inlined else []
-    fixed = [name for name in ports if name not in {port.name for port in model.graph.input}]
-    if fixed and source_ir >= 4:  # before, an initializer has to be an input
-        notes.append("no inputs any more, but fixed to their defaults: %s" % ", ".join(fixed))
-    caveats = [entry for entry in outcomes if entry.outcome == RESPELLED and entry.reason]
-    notes += ["'%s' (%s): %s" % (entry.node, entry.operator, entry.reason) for entry in caveats]
+    retargeting.inline({key for key in keys if inline or ir < formats.FUNCTIONS or (ir < formats.OVERLOADS and key[2])})
+    outcomes = retargeting.run()
+    caveats = [entry for entry in outcomes if entry.outcome in (KEPT, RESPELLED) and entry.reason]
+    notes = (
+        expanded
+        + retargeting.notes
+        + ["'%s' (%s): %s" % (entry.node, entry.operator, entry.reason) for entry in caveats]
+    )
     notes += formats.adapt_to_ir(model, ir)
     if opset is not None:
         notes += formats.declare_outputs(model)
     notes += formats.ignored_parts(model, ir)
     domains = sorted(domain for domain in source if domain in NEWEST)
     return RetargetPlan(
-        {domain: (source[domain], target[domain]) for domain in domains}, (source_ir, ir), refused + outcomes, notes
+        {domain: (source[domain], target[domain]) for domain in domains}, (source_ir, ir), outcomes, notes
     )
 
 
 def versions_of(imports: OpsetImports) -> Dict[str, int]:
     """Return domain -> version. Before IR version 3, a model without imports has version 1 of ai.onnx."""
     return {normalise(entry.domain): entry.version for entry in imports} or {"": 1}
+
+
+def _all_versions(model: "onnx.ModelProto") -> Dict[str, int]:
+    """Return domain -> version, of the domains that the model or a function imports.
+
+    The model's version of a domain counts, or else the newest version that a function imports.
+    """
+    versions: Dict[str, int] = {}
+    for function in model.functions:
+        for entry in function.opset_import:
+            domain = normalise(entry.domain)
+            versions[domain] = max(entry.version, versions.get(domain, 0))
+    return dict(versions, **versions_of(model.opset_import))
 
 
 def refusal_error(plan: RetargetPlan) -> UnsupportedError:
@@ -96,25 +111,6 @@ def _describe_target(plan: RetargetPlan) -> str:
     )
 
 
-def _inline(
-    model: "onnx.ModelProto", source: Mapping[str, int], keys: Set[FunctionKey], names: Names
-) -> List[NodeOutcome]:
-    """Inline functions, after their bodies are brought to the opsets of the model. Return the nodes that are refused."""
-    functions = [function_key(function) for function in model.functions]
-    rewriter = Rewriter(source, functions, lambda key: NodeFacts(), names, None)
-    for function in model.functions:
-        if function_key(function) in keys:
-            rewriter.run(function.node, versions_of(function.opset_import), "", function.name)
-            for entry in function.opset_import:
-                if normalise(entry.domain) not in source:
-                    model.opset_import.add(domain=entry.domain, version=entry.version)
-    refused = [outcome for outcome in rewriter.outcomes if outcome.outcome == REFUSED]
-    rewriter.apply()
-    inline_functions(model, keys, names)
-    _drop_unused_domains(model)
-    return refused
-
-
 def _drop_unused_domains(model: "onnx.ModelProto") -> None:
     """Remove from `model` the imports of domains that no node calls any more, except those of the standard."""
     sources = [graph.node for graph in all_graphs(model)] + [function.node for function in model.functions]
@@ -125,57 +121,174 @@ def _drop_unused_domains(model: "onnx.ModelProto") -> None:
             del model.opset_import[position]
 
 
+class _Attempt(NamedTuple):
+    """The result of rewriting all nodes, which has not changed the model yet.
+
+    - functions: the functions with a node that is refused.
+    - training_refusal: the first node of a training graph that is refused.
+    - versions: (imports, domain -> version that they get, domain -> version of composed nodes) of the model and of each
+      function.
+    """
+
+    rewriter: Rewriter
+    functions: Set[FunctionKey]
+    training_refusal: Optional[NodeOutcome]
+    versions: Sequence[Tuple[OpsetImports, Mapping[str, int], Mapping[str, int]]]
+
+
 class _Retargeting:
-    """A pass over all nodes of a model. The knowledge of a trace is learned when a rule first asks for it."""
+    """Brings one model to other opsets. The facts of nodes are inferred when a rule first asks for them.
+
+    - source, target: domain -> version, of the domains that the model or a function imports. The target has ai.onnx
+      too, for composed nodes.
+    - notes: what changes beside nodes, as texts.
+    """
 
     def __init__(
         self,
         model: "onnx.ModelProto",
+        opset: Optional[int],
         source: Mapping[str, int],
         target: Mapping[str, int],
-        opset: Optional[int],
-        names: Names,
         compose: Optional[Composer],
     ) -> None:
         self.model = model
-        self.source = source
-        self.target = dict(target)
         self.opset = opset
-        for function in model.functions:  # a function may import a domain that the model does not
-            self.target = dict(target_opsets(versions_of(function.opset_import), opset), **self.target)
-        functions = [function_key(function) for function in model.functions]
-        self.rewriter = Rewriter(self.target, functions, self.facts_of, names, compose)
-        self._knowledge: Optional[ModelFacts] = None
-
-    def facts_of(self, key: str) -> NodeFacts:
-        if key.startswith("t"):  # the trace does not reach training graphs
-            return NodeFacts()
-        if self._knowledge is None:
-            self._knowledge = learn(self.model)
-        return self._knowledge.of(key)
+        self.source = dict(source)
+        self.target = dict(target) if opset is None else dict({"": opset}, **target)
+        self.compose = compose
+        self.notes: List[str] = []
+        #: The refused and composed nodes of functions that were brought to the model's versions, to be inlined.
+        self._earlier: List[NodeOutcome] = []
+        self._inlined = 0
+        #: The prefix of the keys of nodes -> (facts, position of the first node with that prefix).
+        self._facts: Dict[str, Tuple[ModelFacts, int]] = {}
 
     def run(self) -> List[NodeOutcome]:
-        """Rewrite every graph and function, and set the opsets. Return the outcomes of the nodes."""
-        model, rewriter = self.model, self.rewriter
-        rewriter.run(model.graph.node, self.source, "n")
+        """Rewrite every graph and function, and set the opsets. Return the outcomes of the nodes.
+
+        All nodes are rewritten again after one of these changes, which help to write more nodes:
+
+        - A function with a refused node is inlined: the node may have a form for each single call.
+        - An input is fixed to its default, if a rule needs the value.
+        - The training information is removed, if it has a refused node.
+        """
+        while True:
+            attempt = self._rewrite()
+            needed = needed_defaults(self.model, attempt.rewriter.needed)
+            if attempt.functions:
+                self.inline(attempt.functions)
+            elif needed:
+                fix_defaults(self.model, needed)
+                self.notes.append("no inputs any more, but fixed to their defaults: %s" % ", ".join(needed))
+            elif attempt.training_refusal is not None:
+                self._drop_training(attempt.training_refusal)
+            else:
+                break
+            self._facts = {}
+        if self._inlined:
+            self.notes.insert(0, "%d functions are inlined" % self._inlined)
+        self._apply(attempt)
+        return self._earlier + attempt.rewriter.outcomes
+
+    def inline(self, keys: Set[FunctionKey]) -> None:
+        """Inline functions, after their bodies are brought to the opsets of the model. Does nothing without `keys`."""
+        if not keys:
+            return
+        model, names = self.model, Names(names_used(self.model))
+        lost = describe_lost_parts(model, keys)
+        rewriter = Rewriter(map(function_key, model.functions), self._facts_of, names, self.compose)
+        omitted = omitted_inputs(model)
+        imported = versions_of(model.opset_import) if model.opset_import else {}
         for number, function in enumerate(model.functions):
-            rewriter.run(function.node, versions_of(function.opset_import), "f%d_" % number, function.name)
-        composer, rewriter.compose = rewriter.compose, None
-        for graph in all_graphs(model)[1:]:
-            rewriter.run(graph.node, self.source, "t")
-        rewriter.compose = composer
+            key = function_key(function)
+            if key not in keys:
+                continue
+            versions = self._versions_in(function)
+            target = {domain: self.source[domain] for domain in versions}
+            group = NodeGroup(function.node, versions, dict(self.source, **target), "f%d_" % number, function.name)
+            rewriter.run(group._replace(omitted=omitted[key]))
+            for domain in target.keys() - imported.keys():
+                imported[domain] = target[domain]
+                model.opset_import.add(domain=domain, version=target[domain])
         rewriter.apply()
-        model.graph.initializer.extend(rewriter.initializers)
-        prune(model, rewriter.unread)
-        for holder in (model, *model.functions):
-            _set_versions(holder.opset_import, self.target, rewriter.opsets)
-        return rewriter.outcomes
+        self._earlier += [outcome for outcome in rewriter.outcomes if outcome.outcome in (COMPOSED, REFUSED)]
+        self.notes += lost + rewriter.notes
+        self._inlined += len(keys & called_functions(model))
+        inline_functions(model, keys, names)
+        self._facts = {}
+        _drop_unused_domains(model)
+
+    def _rewrite(self) -> _Attempt:
+        """Return the new form of all nodes as an attempt. The model stays as it was."""
+        model, names = self.model, Names(names_used(self.model))
+        rewriter = Rewriter(map(function_key, model.functions), self._facts_of, names, self.compose)
+        versions = versions_of(model.opset_import)
+        target = self._target_of(versions)
+        composed = rewriter.run(NodeGroup(model.graph.node, versions, target, "n", is_main=True))
+        edits: List[Tuple[OpsetImports, Mapping[str, int], Mapping[str, int]]] = []
+        refused: Set[FunctionKey] = set()
+        omitted = omitted_inputs(model)
+        for number, function in enumerate(model.functions):
+            key, begin = function_key(function), len(rewriter.outcomes)
+            group = self._group_of(function, "f%d_" % number, omitted[key])
+            edits.append((function.opset_import, group.target, rewriter.run(group)))
+            if any(outcome.outcome == REFUSED for outcome in rewriter.outcomes[begin:]):
+                refused.add(key)
+        begin = len(rewriter.outcomes)
+        for number, graph in enumerate(all_graphs(model)[1:]):
+            composed.update(rewriter.run(NodeGroup(graph.node, versions, target, "t%d_" % number)))
+        lost = next((outcome for outcome in rewriter.outcomes[begin:] if outcome.outcome == REFUSED), None)
+        edits.append((model.opset_import, target, composed))
+        return _Attempt(rewriter, refused, lost, edits)
+
+    def _apply(self, attempt: _Attempt) -> None:
+        """Write the result of an attempt into the model."""
+        rewriter = attempt.rewriter
+        rewriter.apply()
+        self.model.graph.initializer.extend(rewriter.initializers)
+        prune(self.model, rewriter.unread, replaceable_inputs(self.model))
+        for imports, target, composed in attempt.versions:
+            _set_versions(imports, target, composed)
+        self.notes += rewriter.notes
+
+    def _drop_training(self, refusal: NodeOutcome) -> None:
+        del self.model.training_info[:]
+        text = "the training information is left out: its node '%s' (%s) cannot be written: %s"
+        self.notes.append(text % (refusal.node, refusal.operator, refusal.reason))
+
+    def _versions_in(self, function: "onnx.FunctionProto") -> Dict[str, int]:
+        """Return domain -> version of a function's nodes. A domain that it does not import has the model's version."""
+        own = {normalise(entry.domain): entry.version for entry in function.opset_import}
+        return dict(versions_of(self.model.opset_import), **own)
+
+    def _target_of(self, versions: Mapping[str, int]) -> Dict[str, int]:
+        return dict(self.target, **target_opsets(versions, self.opset))
+
+    def _group_of(self, function: "onnx.FunctionProto", prefix: str, omitted: FrozenSet[str]) -> NodeGroup:
+        versions = self._versions_in(function)
+        return NodeGroup(function.node, versions, self._target_of(versions), prefix, function.name, False, omitted)
+
+    def _facts_of(self, key: str) -> NodeFacts:
+        """Return the facts of a node. A training graph has facts of its own."""
+        prefix, _, position = key.rpartition("_") if key.startswith("t") else ("", "", key)
+        if prefix not in self._facts:
+            self._facts[prefix] = self._infer_training(int(prefix[1:])) if prefix else (self._infer(), 0)
+        facts, begin = self._facts[prefix]
+        return facts.of("n%d" % (begin + int(position)) if prefix else key)
+
+    def _infer(self) -> ModelFacts:
+        return infer_facts(self.model, replaceable_inputs(self.model))
+
+    def _infer_training(self, number: int) -> Tuple[ModelFacts, int]:
+        model, begin = model_of_training(self.model, number)
+        return infer_facts(model, replaceable_inputs(model), is_checked=False), begin
 
 
 def _set_versions(imports: OpsetImports, target: Mapping[str, int], composed: Mapping[str, int]) -> None:
     """Set the version of each domain in `imports`, and add the domains of composed nodes.
 
-    A domain that the target lacks is removed: no node has it any more.
+    `target`, `composed`: domain -> version. A domain that the target lacks is removed: no node has it any more.
     """
     for domain in composed.keys() - {normalise(entry.domain) for entry in imports}:
         imports.add(domain=domain, version=composed[domain])

@@ -1,20 +1,20 @@
 """Rewrite the nodes of a model for another version of their operators, in place."""
 
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, FrozenSet, Iterable, List, Mapping, NamedTuple, Optional, Tuple
 
 from onnx_compat.errors import OnnxCompatError
 from onnx_compat.model.names import Names
 from onnx_compat.model.versions import normalise
-from onnx_compat.retarget.draft import Draft, Inexpressible, NewConstant
-from onnx_compat.retarget.knowledge import NodeFacts
+from onnx_compat.retarget.edited_node import EditedNode, Inexpressible, NewConstant, UnknownValue
+from onnx_compat.retarget.inferred_facts import NodeFacts
+from onnx_compat.retarget.node_forms import is_untouched, rewrite_node
 from onnx_compat.retarget.outcomes import COMPOSED, KEPT, REFUSED, RESPELLED, NodeOutcome
 from onnx_compat.retarget.protos import constant_node, subgraphs_of, tensor_of, walk
-from onnx_compat.retarget.spelling import is_untouched, respell
 
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["Composed", "Composer", "Rewriter"]
+__all__ = ["Composed", "Composer", "NodeGroup", "Rewriter"]
 
 
 class Composed(NamedTuple):
@@ -28,61 +28,79 @@ class Composed(NamedTuple):
     opsets: Mapping[str, int]
 
 
-#: Composes a node from its facts, with unused names. Raises Inexpressible or an OnnxCompatError if it cannot.
-Composer = Callable[["onnx.NodeProto", NodeFacts, Names], Composed]
+#: Composes a node from its facts for an opset, with unused names. Raises Inexpressible or an OnnxCompatError.
+Composer = Callable[["onnx.NodeProto", NodeFacts, Names, int], Composed]
 #: The repeated field `node` of a GraphProto or FunctionProto.
 NodeList = Any
 #: The key of a function: domain, name, overload.
 FunctionKey = Tuple[str, str, str]
 
 
+class NodeGroup(NamedTuple):
+    """The nodes of a graph or of a function, with those of their subgraphs.
+
+    - versions, target: domain -> version that the nodes have, and that they get.
+    - prefix: the prefix of the keys of the nodes.
+    - function: the name of the function that has the nodes; "" for a graph.
+    - is_main: whether the nodes are in the main graph. New constants are initializers there, and else nodes.
+    - omitted: the inputs of the function that some call omits.
+    """
+
+    nodes: NodeList
+    versions: Mapping[str, int]
+    target: Mapping[str, int]
+    prefix: str
+    function: str = ""
+    is_main: bool = False
+    omitted: FrozenSet[str] = frozenset()
+
+
 class Rewriter:
     """Rewrites the nodes of one model.
 
-    - target: domain -> version that the nodes get.
     - functions: the keys of the model's functions, whose calls stay.
-    - facts_of: returns the facts of a node by its key: see `knowledge.nodes_of`.
+    - facts_of: returns the facts of a node by its key: see `inferred_facts.nodes_of`.
     - compose: composes a node that no form of its operator expresses; None: such a node is refused.
 
-    The outcomes of the nodes are in `outcomes`, new initializers in `initializers`, and in `unread` the names of values
-    that a node no longer reads.
+    Attributes:
+        outcomes: The outcomes of the nodes.
+        initializers: The new initializers of the main graph.
+        notes: What is lost, as texts.
+        unread: The names of values that a node no longer reads.
+        needed: The names of values of the main graph that a rule would use if they were constants.
     """
 
     def __init__(
         self,
-        target: Mapping[str, int],
         functions: Iterable[FunctionKey],
         facts_of: Callable[[str], NodeFacts],
         names: Names,
         compose: Optional[Composer],
     ) -> None:
-        self.target = dict(target)
         self.functions = frozenset(functions)
         self.facts_of = facts_of
         self.names = names
         self.compose = compose
         self.outcomes: List[NodeOutcome] = []
         self.initializers: List[onnx.TensorProto] = []
+        self.notes: List[str] = []
         self.unread: Dict[str, None] = {}
-        #: Domain -> version, of the operators that composed nodes have.
-        self.opsets: Dict[str, int] = {}
+        self.needed: Dict[str, None] = {}
         #: Nodes of a graph or function -> the nodes that replace them.
         self._edits: List[Tuple[NodeList, List[onnx.NodeProto]]] = []
         self._shared: Dict[Tuple[object, ...], str] = {}
-        self._versions: Mapping[str, int] = {}
-        self._function = ""
-        self._prefix = ""
+        self._opsets: Dict[str, int] = {}
+        self._group = NodeGroup([], {}, {}, "")
         self._position = 0
 
-    def run(self, nodes: NodeList, versions: Mapping[str, int], prefix: str, function: str = "") -> None:
-        """Rewrite the nodes of a graph or of a function. `apply` puts the new nodes there.
+    def run(self, group: NodeGroup) -> Dict[str, int]:
+        """Rewrite the nodes of a group. `apply` puts the new nodes there.
 
-        - versions: domain -> version that the nodes have.
-        - prefix: the prefix of the keys of the nodes.
-        - function: the name of the function that has the nodes; its new constants are nodes, not initializers.
+        Return domain -> version, of the operators that composed nodes have.
         """
-        self._versions, self._prefix, self._function, self._position = versions, prefix, function, 0
-        self._nodes(nodes)
+        self._group, self._position, self._opsets = group, 0, {}
+        self._nodes(group.nodes)
+        return self._opsets
 
     def apply(self) -> None:
         """Replace the nodes of every graph and function that changed. Until then, the model is as it was."""
@@ -104,85 +122,121 @@ class Rewriter:
 
     def _node(self, node: "onnx.NodeProto") -> "Optional[List[onnx.NodeProto]]":
         """Return the nodes that replace a node; None if it stays, but for the nodes of its subgraphs."""
-        key = "%s%d" % (self._prefix, self._position)
+        key = "%s%d" % (self._group.prefix, self._position)
         self._position += 1
-        draft: Optional[Draft] = None
+        edited_node: Optional[EditedNode] = None
         try:
-            draft = self._respell(node, key)
-        except Inexpressible as why:
-            return self._replace(node, key, str(why))
-        self._note(node, KEPT if draft is None else RESPELLED, "" if draft is None else "; ".join(draft.caveats))
-        new = node if draft is None else draft.node
+            edited_node = self._rewrite_form(node, key)
+        except Inexpressible as error:
+            if self._group.is_main and isinstance(error, UnknownValue):
+                self.needed[error.name] = None
+            return self._replace(node, key, str(error))
+        is_kept = edited_node is None or edited_node.proto == node
+        self._add_outcome(
+            node, KEPT if is_kept else RESPELLED, "" if edited_node is None else "; ".join(edited_node.caveats)
+        )
+        new = node if edited_node is None or is_kept else edited_node.proto
         for graph in subgraphs_of(new):
             self._nodes(graph.node)
-        if draft is None:
+        if edited_node is None or is_kept:
             return None
-        constants = self._add_constants(draft, node)
+        constants = self._add_constants(edited_node, node)
         self.unread.update(dict.fromkeys(set(node.input) - set(new.input)))
         return [*constants, new]
 
-    def _respell(self, node: "onnx.NodeProto", key: str) -> Optional[Draft]:
+    def _rewrite_form(self, node: "onnx.NodeProto", key: str) -> Optional[EditedNode]:
         domain = normalise(node.domain)
-        source = self._versions.get(domain)
+        source = self._group.versions.get(domain)
         is_call = (domain, node.op_type, getattr(node, "overload", "")) in self.functions
-        if is_call or source is None or self.target.get(domain, source) == source:
+        if is_call or source is None or self._group.target.get(domain, source) == source:
             return None
-        target = self.target[domain]
+        target = self._group.target[domain]
         if is_untouched(domain, node.op_type, source, target):
             return None
-        return respell(node, domain, source, target, lambda: self.facts_of(key))
+        omitted = self._omitted_input(node)
+        if omitted is not None:
+            raise Inexpressible("calls of its function omit the input '%s'" % omitted)
+        return rewrite_node(node, domain, source, target, lambda: self.facts_of(key))
 
     def _replace(self, node: "onnx.NodeProto", key: str, reason: str) -> "Optional[List[onnx.NodeProto]]":
         """Compose a node. If that fails, note that it is refused, and return None."""
         self._position += sum(1 for graph in subgraphs_of(node) for _ in walk(graph.node))
         facts = self.facts_of(key)
         try:
-            if self.compose is None:
+            opset = self._group.target.get("")
+            if self.compose is None or opset is None:
                 raise Inexpressible("and nothing composes it")
-            composed = self.compose(node, facts, self.names)
+            if self._omitted_input(node) is not None or (self._group.function and facts.captured):
+                raise Inexpressible("its function must be inlined first (--inline-functions)")
+            composed = self.compose(node, facts, self.names, opset)
         except (Inexpressible, OnnxCompatError) as error:
             text = error.reason if isinstance(error, OnnxCompatError) else str(error)
-            self._note(node, REFUSED, "%s; %s" % (reason, text))
+            self._add_outcome(node, REFUSED, "%s; %s" % (reason, text))
+            if self._group.is_main:
+                self.needed.update(dict.fromkeys(node.input))
             return None
         read = {name for new in composed.nodes for name in new.input}
         self.unread.update(dict.fromkeys(set(node.input) - read))
-        self._note(node, COMPOSED, reason, len(composed.nodes))
-        self.opsets.update(composed.opsets)
-        if self._function:
+        self._add_outcome(node, COMPOSED, reason, len(composed.nodes))
+        self._opsets.update(composed.opsets)
+        self._keep_descriptions(node, composed.nodes)
+        if not self._group.is_main:
             return [constant_node(tensor) for tensor in composed.initializers] + composed.nodes
         self.initializers.extend(composed.initializers)
         return composed.nodes
 
-    def _note(self, node: "onnx.NodeProto", outcome: str, reason: str = "", count: int = 1) -> None:
-        name = node.name or next(filter(None, node.output), node.op_type)
+    def _omitted_input(self, node: "onnx.NodeProto") -> Optional[str]:
+        """Return the first input of the function that the node or its subgraphs read, and that some call omits.
+
+        None: there is no such input.
+        """
+        if not self._group.omitted:
+            return None
+        read = [name for inner in walk([node]) for name in inner.input]
+        read += [port.name for inner in walk([node]) for graph in subgraphs_of(inner) for port in graph.output]
+        return next((name for name in read if name in self._group.omitted), None)
+
+    def _keep_descriptions(self, node: "onnx.NodeProto", nodes: "List[onnx.NodeProto]") -> None:
+        """Give the doc string and the metadata of a composed node to the last of the nodes that replace it."""
+        nodes[-1].doc_string = node.doc_string
+        if hasattr(node, "metadata_props"):
+            nodes[-1].metadata_props.extend(node.metadata_props)
+        if len(getattr(node, "device_configurations", ())):
+            self.notes.append("the device configurations of '%s' are left out: it is composed" % _name_of(node))
+
+    def _add_outcome(self, node: "onnx.NodeProto", outcome: str, reason: str = "", count: int = 1) -> None:
         domain = normalise(node.domain)
         operator = "%s::%s" % (domain, node.op_type) if domain else node.op_type
-        self.outcomes.append(NodeOutcome(name, operator, outcome, reason, count, self._function))
+        self.outcomes.append(NodeOutcome(_name_of(node), operator, outcome, reason, count, self._group.function))
 
-    def _add_constants(self, draft: Draft, node: "onnx.NodeProto") -> "List[onnx.NodeProto]":
-        """Name the constants of a draft. Return nodes that compute them in a function, else add initializers."""
+    def _add_constants(self, edited_node: EditedNode, node: "onnx.NodeProto") -> "List[onnx.NodeProto]":
+        """Name the constants of `edited_node`. Return nodes that compute them, or add initializers in the main graph."""
         nodes: List[onnx.NodeProto] = []
-        base = node.name or next(filter(None, node.output), node.op_type)
-        for constant in draft.constants:
-            if constant.placeholder not in draft.node.input:
+        for constant in edited_node.constants:
+            if constant.placeholder not in edited_node.proto.input:
                 continue
-            name = self._name_constant(constant, "%s_%s" % (base, constant.label), nodes)
-            draft.node.input[list(draft.node.input).index(constant.placeholder)] = name
+            name = self._name_constant(constant, "%s_%s" % (_name_of(node), constant.label), nodes)
+            edited_node.proto.input[list(edited_node.proto.input).index(constant.placeholder)] = name
         return nodes
 
     def _name_constant(self, constant: NewConstant, wish: str, nodes: "List[onnx.NodeProto]") -> str:
-        """Return the name of a constant. An equal constant of the graph is used again.
+        """Return the name of a constant. In the main graph, an equal constant is used again.
 
-        In a function, the constant is a new node, which is added to `nodes`.
+        Elsewhere, the constant is a new node, which is added to `nodes`.
         """
         content = constant.dtype.name, constant.array.shape, constant.array.tobytes()
-        if not self._function and content in self._shared:
+        if self._group.is_main and content in self._shared:
             return self._shared[content]
         name = self.names.fresh(wish)
         tensor = tensor_of(name, constant.array, constant.dtype)
-        if self._function:
+        if not self._group.is_main:
             nodes.append(constant_node(tensor))
         else:
             self._shared[content] = name
             self.initializers.append(tensor)
         return name
+
+
+def _name_of(node: "onnx.NodeProto") -> str:
+    """Return the name of a node, else its first output, else its operator."""
+    return node.name or next(filter(None, node.output), node.op_type)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optiona
 
 import numpy as np
 
-from onnx_compat.ir.dtypes import DType, int32, int64
+from onnx_compat.ir.dtypes import DType, float32, int32, int64
 from onnx_compat.model.names import Names
-from onnx_compat.retarget.draft import Inexpressible
-from onnx_compat.retarget.knowledge import Fact, NodeFacts
+from onnx_compat.retarget.edited_node import Inexpressible
+from onnx_compat.retarget.inferred_facts import Fact, NodeFacts
 from onnx_compat.retarget.protos import tensor_of
 from onnx_compat.retarget.rewriting import Composed
 from onnx_compat.retarget.schemas import find_schema, type_problem
@@ -23,13 +23,14 @@ __all__ = ["NodeWriter", "write_runtime_axes"]
 
 #: A number that is no axis.
 _NO_AXIS = -(1 << 20)
-#: The operators that reduce several axes one after the other, where the operator itself would not.
-_BY_SUM = {"ReduceSumSquare": "ReduceSum", "ReduceLogSum": "ReduceSum"}
+#: The reductions that are a sum over all axes, between other operators.
+_BY_SUM = dict.fromkeys(("ReduceL2", "ReduceLogSum", "ReduceSumSquare"), "ReduceSum")
 
 
 def write_runtime_axes(node: "onnx.NodeProto", facts: NodeFacts, names: Names, opset: int) -> Optional[Composed]:
-    """Return the nodes that compute a node with unknown axes. None: another operator than Reduce, Pad, Split, (Un)squeeze.
+    """Return the nodes that compute a node with unknown axes or sizes.
 
+    None: the operator is no reduction, Pad, Split, Squeeze or Unsqueeze, or the node has no second input.
     Raises Inexpressible if the rank of the data is not known, or the target lacks an operator.
     """
     writer = _WRITERS.get("Reduce" if node.op_type.startswith("Reduce") else node.op_type)
@@ -118,19 +119,23 @@ class NodeWriter:
 
 
 def _write_reduction(builder: NodeWriter, rank: int) -> None:
+    """Reduce one axis after the other. Rounding comes last, once: a mean of integers is their sum, divided by a count.
+
+    Raises Inexpressible if the type of the data is not known.
+    """
     operator = builder.node.op_type
     value = builder.node.input[0]
     dtype = builder.facts.input(0).dtype
     if dtype is None:
         raise Inexpressible("the type of '%s' is not known" % value)
-    schema = find_schema("", operator, builder.opset)
-    computed = dtype
-    if type_problem(schema, [Fact("tensor(%s)" % dtype.spelling)], []) is not None:
-        computed = int32 if dtype.bits <= 8 else dtype  # of bools and bytes, as they are in int32
+    is_integer_mean = operator == "ReduceMean" and dtype.kind in "iu"
+    reduction = "ReduceSum" if is_integer_mean else _BY_SUM.get(operator, operator)
+    computed = _computed_dtype(operator, reduction, dtype, builder.opset)
+    if computed is not dtype:
         value = builder.call("Cast", value, to=computed.onnx)
-    if operator in ("ReduceL1", "ReduceL2"):  # of no axes: the absolute value
+    if operator == "ReduceL1":  # of no axes: the absolute value
         value = builder.call("Abs", value)
-    elif operator == "ReduceSumSquare":
+    elif operator in ("ReduceL2", "ReduceSumSquare"):
         value = builder.call("Mul", value, value)
     flags = builder.select_flags(rank)
     if not builder.attributes.get("noop_with_empty_axes", 0):
@@ -138,15 +143,46 @@ def _write_reduction(builder: NodeWriter, rank: int) -> None:
         flags = [builder.call("Or", flag, is_empty) for flag in flags]
     reduce_axis = _reduce_if if builder.opset >= 11 else _reduce_and_gather
     for axis, flag in enumerate(flags):
-        value = reduce_axis(builder, value, axis, flag, AxisReduction(_BY_SUM.get(operator, operator), computed, rank))
-    if operator == "ReduceLogSum":
-        value = builder.call("Log", value)
-    if not builder.attributes.get("keepdims", 1):
+        value = reduce_axis(builder, value, axis, flag, AxisReduction(reduction, computed, rank))
+    if operator in _LAST_STEPS:
+        value = builder.call(_LAST_STEPS[operator], value)
+    if is_integer_mean and rank:
+        value = builder.call("Div", value, _count_of(builder, flags))
+    if rank and not builder.attributes.get("keepdims", 1):
         value = builder.call("Reshape", value, builder.remaining_shape(value, flags))
     if dtype.kind == "b":  # the reduction of no elements is the lowest or the highest number
         builder.call("Greater", value, builder.constant(0, computed), output=builder.node.output[0])
     else:
         builder.call("Cast", value, to=dtype.onnx, output=builder.node.output[0])
+
+
+#: Reduction -> the operator that follows a sum over all axes.
+_LAST_STEPS = {"ReduceL2": "Sqrt", "ReduceLogSum": "Log"}
+
+
+def _computed_dtype(operator: str, reduction: str, dtype: DType, opset: int) -> DType:
+    """Return the dtype in which an operator is computed by a reduction.
+
+    Of integers, norms and logarithms are computed in float32, as their meanings define it.
+    """
+    if dtype.kind in "iu" and operator in ("ReduceL2", "ReduceLogSum", "ReduceLogSumExp"):
+        return float32
+    if dtype.kind in "iu" and operator == "ReduceMean":
+        return int64
+    if type_problem(find_schema("", reduction, opset), [Fact("tensor(%s)" % dtype.spelling)], []) is None:
+        return dtype
+    if dtype.kind == "f":
+        return float32
+    return int32 if dtype.bits <= 8 else int64  # bools too: 0 and 1
+
+
+def _count_of(builder: NodeWriter, flags: Sequence[str]) -> str:
+    """Return the name of the number of elements that are reduced to one, an int64 vector of size 1."""
+    shape = builder.call("Shape", builder.node.input[0])
+    kept_sizes = builder.constant([1] * len(flags))
+    sizes = builder.call("Where", builder.call("Concat", *flags, axis=0), shape, kept_sizes)
+    axes: Dict[str, Any] = {} if builder.opset >= 18 else {"axes": [0]}
+    return builder.call("ReduceProd", sizes, keepdims=1, **axes)
 
 
 class AxisReduction(NamedTuple):
@@ -167,8 +203,8 @@ def _reduce_if(builder: NodeWriter, value: str, axis: int, flag: str, reduction:
         result = builder.names.fresh("%s/%s" % (builder.prefix, branch))
         if branch == "else_branch":
             inner = helper.make_node("Identity", [value], [result])
-        elif reduction.operator == "ReduceSum" and builder.opset >= 13:
-            inner = helper.make_node("ReduceSum", [value, builder.constant([axis])], [result], keepdims=1)
+        elif builder.opset >= (13 if reduction.operator == "ReduceSum" else 18):
+            inner = helper.make_node(reduction.operator, [value, builder.constant([axis])], [result], keepdims=1)
         else:
             inner = helper.make_node(reduction.operator, [value], [result], axes=[axis], keepdims=1)
         port = helper.make_tensor_value_info(result, reduction.dtype.onnx, [None] * reduction.rank)
@@ -218,16 +254,20 @@ def _write_unsqueeze(builder: NodeWriter, rank: int) -> None:
 def _write_pad(builder: NodeWriter, rank: int) -> None:
     """Scatter the pads of the given axes into pads of all axes.
 
-    Raises Inexpressible before opset 11, and for a Pad without axes.
+    Raises Inexpressible before opset 11, for a Pad without axes, and for mode `wrap` before opset 19.
     """
     if builder.opset < 11 or len(builder.node.input) < 4:
         raise Inexpressible("its pads are not known")
+    if builder.opset < 19 and builder.attributes.get("mode") == b"wrap":
+        raise Inexpressible("the other version has no mode 'wrap'")
     data, pads, value, axes = list(builder.node.input)[:4]
+    if builder.facts.input(3).dtype is not int64:
+        axes = builder.call("Cast", axes, to=int64.onnx)
     is_negative = builder.call("Less", axes, builder.constant([0]))
     front = builder.call("Where", is_negative, builder.call("Add", axes, builder.constant([rank])), axes)
     both = builder.call("Concat", front, builder.call("Add", front, builder.constant([rank])), axis=0)
-    every = builder.call("ScatterElements", builder.constant([0] * (2 * rank)), both, pads, axis=0)
-    inputs = [data, every, value] if value else [data, every]
+    all_pads = builder.call("ScatterElements", builder.constant([0] * (2 * rank)), both, pads, axis=0)
+    inputs = [data, all_pads, value] if value else [data, all_pads]
     builder.call("Pad", *inputs, output=builder.node.output[0], **builder.attributes)
 
 

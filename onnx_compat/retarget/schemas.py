@@ -1,10 +1,10 @@
 """Schemas: which operators a target has, and with which attributes, inputs and types, by the installed onnx."""
 
 import functools
-from typing import TYPE_CHECKING, Any, FrozenSet, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Dict, FrozenSet, Optional, Sequence
 
 from onnx_compat.model.versions import normalise
-from onnx_compat.retarget.knowledge import Fact
+from onnx_compat.retarget.inferred_facts import Fact
 
 if TYPE_CHECKING:
     import onnx
@@ -30,6 +30,7 @@ def find_schema(domain: str, operator: str, version: int) -> Optional[Schema]:
     return None if schema.deprecated else schema
 
 
+@functools.lru_cache(maxsize=None)
 def first_version(domain: str, operator: str) -> Optional[int]:
     """Return the first version of a domain that has an operator; None if the installed onnx does not know it."""
     from onnx import defs
@@ -51,18 +52,39 @@ def is_narrower(domain: str, operator: str, source: int, target: int) -> bool:
     before, after = find_schema(domain, operator, source), find_schema(domain, operator, target)
     if before is None or after is None:
         return True
+    #: Type variable of the target -> that of the source.
+    variables: Dict[str, Optional[str]] = {}
     for kind in ("inputs", "outputs"):
         for position, port in enumerate(getattr(before, kind)):
-            if not set(port.types) <= _types(after, kind, position):
+            target_port = _port_at(after, kind, position)
+            if target_port is None or not set(port.types) <= set(target_port.types):
+                return True
+            variable = _variable_of(target_port)
+            if variable is not None and variables.setdefault(variable, _variable_of(port)) != _variable_of(port):
                 return True
     return False
 
 
 def _types(schema: Schema, kind: str, position: int) -> FrozenSet[str]:
+    port = _port_at(schema, kind, position)
+    return frozenset() if port is None else frozenset(port.types)
+
+
+def _port_at(schema: Schema, kind: str, position: int) -> Optional[Schema]:
+    """Return the declaration of an input or output of a schema. None: the schema has fewer."""
     ports = getattr(schema, kind)
-    if not ports or (position >= len(ports) and not _is_variadic(ports[-1])):
-        return frozenset()
-    return frozenset(ports[min(position, len(ports) - 1)].types)
+    if position < len(ports):
+        return ports[position]
+    return ports[-1] if ports and _is_variadic(ports[-1]) else None
+
+
+def _variable_of(port: Schema) -> Optional[str]:
+    """Return the type variable of an input or output. None: variadic values of different types."""
+    is_uniform = getattr(port, "is_homogeneous", None)
+    is_uniform = getattr(port, "isHomogeneous", True) if is_uniform is None else is_uniform
+    if _is_variadic(port) and not is_uniform:
+        return None
+    return str(getattr(port, "type_str", None) or getattr(port, "typeStr", ""))
 
 
 def _is_variadic(port: Schema) -> bool:
@@ -75,8 +97,8 @@ def form_problem(node: "onnx.NodeProto", schema: Schema) -> Optional[str]:
     for attribute in node.attribute:
         if attribute.name not in known:
             return "it has no attribute '%s' there" % attribute.name
-    given = {attribute.name for attribute in node.attribute}
-    missing = [name for name, attribute in known.items() if attribute.required and name not in given]
+    attribute_names = {attribute.name for attribute in node.attribute}
+    missing = [name for name, attribute in known.items() if attribute.required and name not in attribute_names]
     if missing:
         return "it needs an attribute '%s' there" % missing[0]
     for kind, names, ports in (("input", node.input, schema.inputs), ("output", node.output, schema.outputs)):
@@ -90,10 +112,20 @@ def form_problem(node: "onnx.NodeProto", schema: Schema) -> Optional[str]:
 
 
 def type_problem(schema: Schema, inputs: Sequence[Fact], outputs: Sequence[Fact]) -> Optional[str]:
-    """Return which known type the schema does not allow for an input or output; None if it allows all."""
+    """Return which known type the schema does not allow for an input or output; None if it allows all.
+
+    Values with one type variable must have one type.
+    """
+    bound: Dict[str, str] = {}
     for kind, facts in (("inputs", inputs), ("outputs", outputs)):
         for position, fact in enumerate(facts):
-            if fact.type is not None and fact.type not in _types(schema, kind, position):
+            if fact.type is None:
+                continue
+            if fact.type not in _types(schema, kind, position):
                 verb = "takes" if kind == "inputs" else "gives"
                 return "%s %s no %s there" % (schema.name, verb, fact.type)
+            variable = _variable_of(_port_at(schema, kind, position))
+            first = fact.type if variable is None else bound.setdefault(variable, fact.type)
+            if first != fact.type:
+                return "%s has one type for values of %s and %s there" % (schema.name, first, fact.type)
     return None

@@ -1,20 +1,20 @@
-"""Steps: how a node is re-spelled from one version of its operator to the next, or back.
+"""Steps: how a node is rewritten from one version of its operator to the next, or back.
 
 Every version of an operator whose meaning or signature differs from the version before has a step, or is in `COMPOSED`.
-A step is two functions that edit a `Draft`: `up` from the version before, `down` to it. They raise `Inexpressible` where
-the other version has no such form; the node is composed then.
+A step is two functions that edit an `EditedNode`: `up` from the version before, `down` to it. They raise `Inexpressible`
+where the other version has no such form; the node is composed then.
 """
 
-from typing import Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Callable, Dict, Iterable, NamedTuple, Optional, Sequence, Tuple, Union
 
-from onnx_compat.retarget.draft import AttributeValue, Draft, Inexpressible
+from onnx_compat.retarget.edited_node import AttributeValue, EditedNode, Inexpressible
 
-__all__ = ["STEPS", "Respelling", "keep", "register", "register_added", "step_at"]
+__all__ = ["STEPS", "VersionStep", "keep", "register", "register_added", "step_at"]
 
-Edit = Callable[[Draft], None]
+Edit = Callable[[EditedNode], None]
 
 
-class Respelling(NamedTuple):
+class VersionStep(NamedTuple):
     """The two directions of a step."""
 
     up: Edit
@@ -22,14 +22,14 @@ class Respelling(NamedTuple):
 
 
 #: (operator, version) -> the step from the version before.
-STEPS: Dict[Tuple[str, int], Respelling] = {}
+STEPS: Dict[Tuple[str, int], VersionStep] = {}
 
 
-def keep(draft: Draft) -> None:
+def keep(node: EditedNode) -> None:
     """Change nothing: the other version reads the same form in the same way."""
 
 
-def _no_rule(_: Draft) -> None:
+def _no_rule(_: EditedNode) -> None:
     raise Inexpressible("the other version has another meaning")
 
 
@@ -40,19 +40,19 @@ def register(operators: Union[str, Iterable[str]], version: int, up: Edit = _no_
     """
     for operator in [operators] if isinstance(operators, str) else operators:
         earlier = STEPS.get((operator, version))
-        STEPS[operator, version] = Respelling(up, down) if earlier is None else _chain(earlier, Respelling(up, down))
+        STEPS[operator, version] = VersionStep(up, down) if earlier is None else _chain(earlier, VersionStep(up, down))
 
 
-def _chain(first: Respelling, second: Respelling) -> Respelling:
-    def up(draft: Draft) -> None:
-        first.up(draft)
-        second.up(draft)
+def _chain(first: VersionStep, second: VersionStep) -> VersionStep:
+    def up(node: EditedNode) -> None:
+        first.up(node)
+        second.up(node)
 
-    def down(draft: Draft) -> None:
-        second.down(draft)
-        first.down(draft)
+    def down(node: EditedNode) -> None:
+        second.down(node)
+        first.down(node)
 
-    return Respelling(up, down)
+    return VersionStep(up, down)
 
 
 def register_added(
@@ -70,30 +70,23 @@ def register_added(
     - outputs, inputs: how many the version before can have; None: as many as the later version.
     """
 
-    def down(draft: Draft) -> None:
+    def down(node: EditedNode) -> None:
         for name, default in attributes.items():
-            draft.drop_default(name, default, (also or {}).get(name, ()))
-        for kind, count, names in (("output", outputs, draft.node.output), ("input", inputs, draft.node.input)):
+            node.drop_default(name, default, (also or {}).get(name, ()))
+        for kind, count, names in (("output", outputs, node.proto.output), ("input", inputs, node.proto.input)):
             if count is not None and any(names[count:]):
                 raise Inexpressible("the other version has no %s number %d" % (kind, count))
         if outputs is not None:
-            del draft.node.output[outputs:]
+            del node.proto.output[outputs:]
         if inputs is not None:
-            del draft.node.input[inputs:]
+            del node.proto.input[inputs:]
 
     register(operators, version, keep, down)
 
 
-def step_at(operator: str, version: int) -> Optional[Respelling]:
+def step_at(operator: str, version: int) -> Optional[VersionStep]:
     """Return the step to a version from the version before. None: no step is needed, or none is known."""
     from onnx_compat.retarget import rules
 
     rules.import_all()
     return STEPS.get((operator, version))
-
-
-def names_of(versions: Sequence[int], source: int, target: int) -> List[int]:
-    """Return the versions whose steps lead from `source` to `target`, in order: ascending, or descending if it is older."""
-    low, high = min(source, target), max(source, target)
-    between = sorted(version for version in versions if low < version <= high)
-    return between if target >= source else between[::-1]

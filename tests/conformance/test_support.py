@@ -7,7 +7,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
+import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 import onnx_compat
 from matrix.suites.cache import Case
@@ -48,6 +51,80 @@ def test_support_predicts_what_convert_does(
             if predicted != done:
                 wrong[row.id, form] = (predicted, done)
     assert not wrong, "%d of %d differ: %s" % (len(wrong), len(sample), wrong)
+
+
+#: Node -> the op, operation or layer that does its work, for each shim.
+TARGETS: Dict[str, Dict[str, str]] = {
+    "tflite": {
+        "conv": "CONV_2D + RELU", "pool": "MAX_POOL_2D", "dense": "FULLY_CONNECTED", "scores": "SOFTMAX",
+    },
+    "keras": {
+        "conv": "keras.layers.Conv2D", "relu": "keras.layers.ReLU", "pool": "keras.layers.MaxPooling2D",
+        "dense": "keras.layers.Dense", "scores": "keras.layers.Softmax",
+    },
+    "tf1": {"conv": "Conv2D", "relu": "Relu", "pool": "MaxPool", "dense": "MatMul", "scores": "Softmax"},
+    "tf2": {"conv": "Conv2D", "relu": "Relu", "pool": "MaxPool", "dense": "MatMul", "scores": "Softmax"},
+    "onnx": {},  # no preview of its nodes: `convert --dry-run` lists what becomes of each
+}  # fmt: skip
+
+
+def network(kind: str) -> Any:
+    """Return a network of images, a recurrent one, or one with text, which most formats hold only in a bundle."""
+    random = np.random.RandomState(0)
+    node, port = helper.make_node, helper.make_tensor_value_info
+    if kind == "recurrent":
+        shapes = {"w": (1, 16, 3), "r": (1, 16, 4)}
+        nodes = [
+            node("LSTM", ["x", "w", "r"], ["h"], name="lstm", hidden_size=4),
+            node("Squeeze", ["h", "axes"], ["s"], name="squeeze"),
+            node("Tanh", ["s"], ["y"], name="tanh"),
+        ]
+        ports = [port("x", TensorProto.FLOAT, [5, 2, 3]), port("y", TensorProto.FLOAT, [5, 2, 4])]
+    elif kind == "text":
+        shapes = {}
+        nodes = [
+            node("Neg", ["x"], ["y"], name="neg"),
+            node("StringNormalizer", ["t"], ["u"], name="text", case_change_action="UPPER"),
+        ]
+        ports = [port("x", TensorProto.FLOAT, [2]), port("y", TensorProto.FLOAT, [2])]
+    else:
+        shapes = {"k": (4, 3, 3, 3), "b": (4,), "m": (16, 5), "o": (5,)}
+        nodes = [
+            node("Conv", ["x", "k", "b"], ["c"], name="conv", pads=[1] * 4),
+            node("Relu", ["c"], ["r"], name="relu"),
+            node("MaxPool", ["r"], ["p"], name="pool", kernel_shape=[2, 2], strides=[2, 2]),
+            node("Flatten", ["p"], ["f"], name="flatten"),
+            node("Gemm", ["f", "m", "o"], ["g"], name="dense"),
+            node("Softmax", ["g"], ["y"], name="scores", axis=-1),
+        ]
+        ports = [port("x", TensorProto.FLOAT, [1, 3, 4, 4]), port("y", TensorProto.FLOAT, [1, 5])]
+    arrays = {name: random.rand(*shape).astype(np.float32) for name, shape in shapes.items()}
+    weights = [numpy_helper.from_array(array, name) for name, array in {**arrays, "axes": np.array([1])}.items()]
+    graph = helper.make_graph(nodes, kind, ports[:1], ports[1:], weights)
+    if kind == "text":
+        graph.input.append(port("t", TensorProto.STRING, [2]))
+        graph.output.append(port("u", TensorProto.STRING, [2]))
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7)
+
+
+@pytest.mark.parametrize("kind", ["images", "recurrent", "text"])
+def test_support_predicts_the_conversion_of_networks(kind: str, shim: str, tmp_path: Path) -> None:
+    path = str(tmp_path / "m.onnx")
+    onnx.save(network(kind), path)
+    for form in find(shim).formats:
+        folder = tmp_path / form
+        folder.mkdir()
+        predicted = predict(path, shim, form)
+        assert predicted.outcome in ("file", "bundle"), (form, predicted)
+        assert predicted == convert(path, shim, form, folder), form
+
+
+def test_support_names_the_targets_of_the_nodes(shim: str, tmp_path: Path) -> None:
+    path = str(tmp_path / "m.onnx")
+    onnx.save(network("images"), path)
+    for form in find(shim).formats:
+        ops = {entry.node: entry.ops for entry in onnx_compat.support(path, shim=shim, to=form)}
+        assert all(target in ops[name] for name, target in TARGETS[shim].items()), (form, ops)
 
 
 def predict(path: str, shim: str, form: str) -> Outcome:

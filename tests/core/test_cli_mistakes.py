@@ -8,13 +8,18 @@ from typing import Any, List, Tuple
 import numpy as np
 import pytest
 from building import model, node, relu_model, value
+from bundles import Keeper
+from registered import register
 from written import Writer, command_line
 
 import onnx_compat
 from onnx_compat.boundary import typed_error
+from onnx_compat.cli import main
+from onnx_compat.cli.exit_codes import INPUT
 from onnx_compat.conversion.convert import format_of_path
 from onnx_compat.discovery import memory, missing_shims, selection
 from onnx_compat.errors import ConversionError, InputError, ShimError
+from onnx_compat.verification.converted_file import ConvertedFile
 
 
 @pytest.fixture
@@ -169,9 +174,14 @@ def test_an_array_that_does_not_fit_the_memory_is_named_in_gb() -> None:
     memory.check_memory("x", (10,), 8)
 
 
-def test_the_oracle_is_asked_first(monkeypatch: Any) -> None:
+def rows_of_six() -> Any:
+    """Return a model that refuses the generated number of rows."""
+    return model([node("Reshape", ["x", "s"], ["y"])], [value("x", ["n", 3])], [value("y")], {"s": np.array([4, 6])})
+
+
+def test_the_oracle_is_asked_first() -> None:
     """Generated sizes that the model refuses are its error, not that of the shim."""
-    proto = model([node("Reshape", ["x", "s"], ["y"])], [value("x", ["n", 3])], [value("y")], {"s": np.array([4, 6])})
+    proto = rows_of_six()
     with pytest.raises(InputError, match="the model itself refuses inputs of the generated sizes") as caught:
         onnx_compat.verify(proto, shim="reference")
     assert "'x' [2, 3]" in caught.value.reason
@@ -179,3 +189,15 @@ def test_the_oracle_is_asked_first(monkeypatch: Any) -> None:
     assert onnx_compat.verify(proto, shim="reference", dims={"n": 8}).ok
     with pytest.raises(ShimError):
         onnx_compat.verify(proto, shim="nonsense")
+
+
+def test_convert_asks_the_oracle_before_it_runs_the_file(monkeypatch: Any, tmp_path: Path, capsys: Any) -> None:
+    register(monkeypatch, Keeper())
+    run, runs = ConvertedFile.run, []
+    monkeypatch.setattr(ConvertedFile, "run", lambda self, feed: runs.append(feed) or run(self, feed))
+    (tmp_path / "m.onnx").write_bytes(rows_of_six().SerializeToString())
+    command = ["convert", str(tmp_path / "m.onnx"), str(tmp_path / "m.tflite"), "--shim=keeper", "--verify"]
+    assert main(command) == INPUT and not runs
+    message = capsys.readouterr().err
+    assert "the model itself refuses inputs of the generated sizes ('x' [2, 3])" in message and "--dim" in message
+    assert main([*command, "--dim", "n=8"]) == 0 and runs

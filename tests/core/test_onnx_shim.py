@@ -11,6 +11,7 @@ import onnx_compat
 from onnx_compat import primitives as p
 from onnx_compat.errors import UnsupportedError
 from onnx_compat.ir import dtypes
+from onnx_compat.model.names import Names
 from onnx_compat.onnx_shim.emission import emit_fragment, write_program
 from onnx_compat.onnx_shim.emitter import OnnxEmitter
 from onnx_compat.onnx_shim.operator_sets import OperatorOffer
@@ -82,13 +83,12 @@ def test_names_of_a_fragment_differ_from_those_in_use() -> None:
         return p.tanh(x * 2) + 1, x
 
     program = record(body, ROWS)
-    fragment = emit_fragment(
-        program, OperatorOffer(17), ["given"], ["y", "same"], "part_", {"part_Mul", "part_constant"}
-    )
+    used = Names({"part_Mul", "part_constant"})
+    fragment = emit_fragment(program, OperatorOffer(17), ["given"], ["y", "same"], "part_", used)
     names = [name for node in fragment.nodes for name in (*node.outputs, node.name)] + list(fragment.initializers)
     assert len(set(names)) == len(names)
     assert not {"part_Mul", "part_constant", "given"} & set(names)
-    assert {"y", "same"} <= set(names)
+    assert {"y", "same"} <= set(names) <= set(used.used)
     assert all(name.startswith("part_") for name in set(names) - {"y", "same"})
     assert fragment.opsets == {"": 17}
 

@@ -16,7 +16,7 @@ import onnx_compat
 from onnx_compat.cli.app import run
 from onnx_compat.errors import ConversionError, InputError, OnnxCompatError, UnsupportedError
 from onnx_compat.retarget.conversion import plan, retarget
-from onnx_compat.retarget.skeleton import LARGE, read_skeleton
+from onnx_compat.retarget.weightless_model import LARGE, read_weightless_model
 
 WEIGHT = np.random.default_rng(0).standard_normal((160, 160)).astype(np.float32)
 X = np.random.default_rng(1).standard_normal((2, 160)).astype(np.float32)
@@ -78,23 +78,23 @@ def test_every_kind_of_source_gives_the_same_model(kind: str, path: str) -> None
     assert proto == network()
 
 
-def test_a_skeleton_has_no_large_weights(path: str, tmp_path: Path) -> None:
+def test_a_weightless_model_has_no_large_weights(path: str, tmp_path: Path) -> None:
     proto = onnx.load(path)
     for source in (path, proto, proto.SerializeToString()):
-        skeleton = read_skeleton(source)
-        assert skeleton.proto.ByteSize() < LARGE
-        skeleton.write(str(tmp_path / "again.onnx"))
+        weightless_model = read_weightless_model(source)
+        assert weightless_model.proto.ByteSize() < LARGE
+        weightless_model.write(str(tmp_path / "again.onnx"))
         assert onnx.load(str(tmp_path / "again.onnx")) == proto
 
 
 def test_float_data_is_a_payload_too(tmp_path: Path) -> None:
     proto = network()
     proto.graph.initializer[0].CopyFrom(helper.make_tensor("w", FLOAT, WEIGHT.shape, WEIGHT.ravel()))
-    skeleton = read_skeleton(proto)
-    assert skeleton.proto.ByteSize() < LARGE
-    skeleton.write(str(tmp_path / "m.onnx"))
+    weightless_model = read_weightless_model(proto)
+    assert weightless_model.proto.ByteSize() < LARGE
+    weightless_model.write(str(tmp_path / "m.onnx"))
     assert onnx.load(str(tmp_path / "m.onnx")) == proto
-    assert read_skeleton(str(tmp_path / "m.onnx")).assemble() == proto
+    assert read_weightless_model(str(tmp_path / "m.onnx")).assemble() == proto
 
 
 @pytest.mark.parametrize(("opset", "ir_version", "expected"), [(8, None, 3), (9, None, 4), (13, 5, 5), (17, None, 8)])

@@ -206,6 +206,28 @@ REFUSED = {
         example(("Conv", "x w", "a"), ("Div", "a f", "y"), shape=("N", 2, 3), w=RANGE[..., None], f=0.0),
     ),
     "a shift of a product": ("layer_scales", example(("MatMul", "x w", "a"), ("Add", "a f", "y"), w=RANGE, f=1.0)),
+    "a scaled input that another node reads": (
+        "input_scales",
+        example(("Mul", "x f", "a"), ("Conv", "a w", "b"), ("Sub", "a b", "y"), shape=("N", 2, 3), w=RANGE[..., None], f=2.0),
+    ),
+    "a scaled input of another rank": (
+        "input_scales",
+        example(("Mul", "x f", "a"), ("Conv", "a w", "y"), shape=(2, 3), w=RANGE[..., None], f=[[[2.0]]]),
+    ),
+    "a factor for each channel of the input": (
+        "input_scales",
+        example(("Mul", "x f", "a"), ("Conv", "a w", "y"), shape=("N", 2, 3), w=RANGE[..., None], f=[[2.0], [3.0]]),
+    ),
+    "a quotient of a constant": (
+        "input_scales", example(("Div", "f x", "a"), ("Conv", "a w", "y"), shape=("N", 2, 3), w=RANGE[..., None], f=2.0)
+    ),
+    "an input divided by zero": (
+        "input_scales", example(("Div", "x f", "a"), ("Conv", "a w", "y"), shape=("N", 2, 3), w=RANGE[..., None], f=0.0)
+    ),
+    "a factor of the input that underflows": (
+        "input_scales",
+        example(("Mul", "x f", "a"), ("Conv", "a w", "y"), shape=("N", 2, 3), w=1e-30 * RANGE[..., None], f=1e-14),
+    ),
     "a bias that is computed": (
         "layer_scales",
         example(
@@ -283,6 +305,12 @@ FOLDED: Dict[str, Any] = {
     "ConvTranspose with groups": example(
         ("ConvTranspose", "x w", "a", {"group": 2}), ("Mul", "a f", "y"),
         shape=(1, 4, 3), w=np.arange(16.0).reshape(4, 2, 2), f=[[1.0], [2.0], [3.0], [4.0]],
+    ),
+    "Mul of the input": example(
+        ("Mul", "f x", "a"), ("Conv", "a w c", "y", {"pads": [1, 2]}), shape=(1, 3, 5), w=CONV, c=[1.0, 2.0], f=[[0.5]]
+    ),
+    "Div of the input": example(
+        ("Div", "x f", "a"), ("Conv", "a w", "y", {"group": 3}), shape=(1, 3, 5), w=CONV[0].reshape(3, 1, 3), f=3.0
     ),
     "Gemm": example(("Gemm", "x w c", "a"), NORM, w=RANGE, c=[[5.0, 6.0]], **STATISTICS),
     "Gemm with attributes": example(

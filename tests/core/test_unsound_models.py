@@ -9,7 +9,9 @@ from typing import Any, Dict, List, Tuple
 import numpy as np
 import onnx
 import pytest
+from bundles import Keeper, exp_model
 from onnx import TensorProto, helper
+from registered import register
 
 import onnx_compat
 from onnx_compat.execution import fallback
@@ -94,6 +96,28 @@ def test_a_sound_model_stays_in_the_process(no_child: None) -> None:
 def test_a_part_that_ends_its_process(aborting: None) -> None:
     with pytest.raises(onnx_compat.UnsupportedError, match="ends its process"):
         onnx_compat.run(UNKNOWN, [np.zeros(2, np.float32)], shim="reference")
+
+
+def test_a_part_of_a_bundle_that_ends_its_process(
+    aborting: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    register(monkeypatch, Keeper())
+    nodes = [helper.make_node("Neg", ["x"], ["n"]), helper.make_node("NoSuch", ["n"], ["y"], domain="com.microsoft")]
+    bundle = onnx_compat.convert(build(nodes, [("x", FLOAT, [2])], ["y"]), tmp_path / "m.tflite", allow_fallback=True)
+    loaded = onnx_compat.load_converted(bundle)
+    assert bundle.suffix == ".zip" and len(loaded.fallbacks) == 1
+    for _ in range(2):
+        with pytest.raises(onnx_compat.UnsupportedError, match="ends its process"):
+            loaded.run([np.zeros(2, np.float32)])
+
+
+def test_an_empty_feed_of_a_sound_part_of_a_bundle(
+    aborting: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The child process ends, so the reference runs the part."""
+    register(monkeypatch, Keeper())
+    bundle = onnx_compat.convert(exp_model(), tmp_path / "m.tflite", allow_fallback=True)
+    assert onnx_compat.load_converted(bundle).run([np.zeros((0, 3), np.float32)])[0].shape == (0,)
 
 
 def test_an_oracle_that_ends_its_process(aborting: None) -> None:

@@ -103,6 +103,25 @@ def test_onnxruntime_does_not_optimise_and_says_how_far_it_would_differ() -> Non
     assert document["oracle_optimised"] is False and document["oracle_spread"] == report.oracle_spread
 
 
+def test_a_model_that_chooses_its_scale_as_it_runs_agrees_although_onnxruntime_differs_from_itself() -> None:
+    """The scale is 1, so that every second element is a tie, which the folded factor decides in another way."""
+    pytest.importorskip("onnxruntime", minversion="1.23")
+    proto = ties()
+    proto.graph.node[2].CopyFrom(node("DynamicQuantizeLinear", ["n"], ["q", "scale", "zero"], name="quantise"))
+    proto.graph.node[3].CopyFrom(node("DequantizeLinear", ["q", "scale", "zero"], ["y"], name="dequantise"))
+    feed = X.copy()
+    feed[0, 0, -1, -1] = 510
+    report = onnx_compat.verify(proto, {"x": feed}, shim="reference", oracle="onnxruntime")
+    assert report.ok and report.oracle_optimised is False
+    assert report.oracle_spread is not None and math.isfinite(report.oracle_spread)
+    assert "'quantise' (DynamicQuantizeLinear)" in report.notes[0]
+    optimised = run_in_child(proto.SerializeToString(), {"x": feed}, optimised=True)
+    plain = run_in_child(proto.SerializeToString(), {"x": feed}, optimised=False)
+    assert optimised is not None and plain is not None
+    spread = signal_to_noise(optimised.outputs[0], plain.outputs[0])
+    assert report.oracle_spread == pytest.approx(spread, abs=0.1)
+
+
 def test_every_value_of_a_node_is_compared_without_optimisation() -> None:
     pytest.importorskip("onnxruntime", minversion="1.23")
     report = onnx_compat.verify(ties(), {"x": X}, shim="reference", oracle="onnxruntime", layers=True)

@@ -25,6 +25,7 @@ from matrix.data import ROOT, load
 from matrix.fuzz.__main__ import make_parser as make_parser_of_fuzz
 from matrix.peers.__main__ import make_parser as make_parser_of_peers
 from matrix.real.catalog import load_networks
+from matrix.retarget.__main__ import make_parser as make_parser_of_retarget
 from matrix.run.__main__ import make_parser as make_parser_of_run
 from matrix.run.__main__ import split
 from matrix.run.choose import choose
@@ -119,6 +120,8 @@ def check_nox(arguments: list[str]) -> None:
         make_parser_of_peers().parse_args(["onnx2tf", "--release=1.23.2", *rest])
     elif session == "fuzz":
         make_parser_of_fuzz().parse_args([word.replace("--cell", "--python") for word in rest])
+    elif session == "retarget":
+        make_parser_of_retarget().parse_args(rest)
     elif session in ("mutation", "real", "bench"):
         assert set(rest) <= names_of(session), rest
     else:

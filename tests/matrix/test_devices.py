@@ -8,9 +8,10 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+from packaging.version import Version
 
 from matrix import cells, devices, frameworks
-from matrix.data import ROOT, load
+from matrix.data import ROOT, Cell, load
 
 MATRIX = load()
 CELL = MATRIX.cells["tf2-2.21.0-gpu-py313"]
@@ -298,6 +299,25 @@ def test_the_page_names_the_cells_and_the_variables():
 
 def test_the_commands_of_the_page_exist():
     page = (ROOT / "docs" / "gpu.md").read_text(encoding="utf-8")
-    assert "nox -t gpu" in page and all("gpu" in cell.tags for cell in MATRIX.cells.values() if cell.runner == "gpu")
-    index, id_ = re.search(r"UV_INDEX=(\w+)=\S+ python -m matrix lock (\S+)", page).groups()
-    assert MATRIX.cells[id_].index == index
+    assert "nox -t gpu" in page and any("gpu" in cell.tags for cell in MATRIX.cells.values())
+    index, url, id_ = re.search(r"UV_INDEX=(\w+)=(\S+)\n\S*python -m matrix lock (\S+)", page).groups()
+    assert MATRIX.cells[id_].index == index and url.startswith("https://")
+    assert f'nox -s "cell({id_})"' in page, "the cell is not selected by its tag before it is locked"
+
+
+def test_the_container_has_the_python_of_each_cell_of_a_gpu():
+    page = (ROOT / "docs" / "gpu.md").read_text(encoding="utf-8")
+    recipe = page.partition("docker run")[2].partition("```")[0]
+    installed = re.search(r"for python in ([\d. ]+); do uv python install \$python", recipe)[1].split()
+    assert installed == sorted({cell.python for cell in MATRIX.cells.values() if cell.runner == "gpu"}, key=Version)
+
+
+def test_a_scheduled_run_selects_a_cell_of_a_gpu_once_it_is_locked(monkeypatch, tmp_path):
+    cells = [cell for cell in MATRIX.cells.values() if cell.runner == "gpu"]
+    assert {cell.id for cell in cells if "gpu" in cell.tags} == {
+        cell.id for cell in cells if cell.constraints in set((ROOT / "matrix" / "constraints").glob("*.txt"))
+    }
+    monkeypatch.setattr(Cell, "constraints", tmp_path / "lock.txt")
+    assert not any("gpu" in cell.tags for cell in cells)
+    (tmp_path / "lock.txt").touch()
+    assert all("gpu" in cell.tags for cell in cells)

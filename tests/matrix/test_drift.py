@@ -17,6 +17,7 @@ EDITS = {
     "__init__.py": (f'"{MATRIX.version}"', '"9.9"'),
     "README.md": ("TensorFlow 2 |", "TensorFlow 3 |"),
     "cli.md": ("### Exit codes", "### Codes"),
+    "simplification.md": ("| figure | value | aim |", "| figure | result | aim |"),
 }
 # A cell with an index of its own has no lock file until it is resolved where that index is known; see `unmet_requirements`.
 LOCKED = [environment for environment in MATRIX.environments.values() if environment.constraints.exists()]

@@ -202,7 +202,7 @@ def test_the_choice_of_cells() -> None:
     gpu = next(cell for cell in MATRIX.cells.values() if cell.runner == "gpu")
     assert choose(MATRIX, [gpu.id, gpu.id], [], [], "cpu") == [gpu], "who names it means it"
     assert choose(MATRIX, [gpu.id], ["gate"], ["tf1"], "cpu")[-1] == gpu
-    assert choose(MATRIX, [], [], [], "gpu") == [cell for cell in MATRIX.cells.values() if cell.runner == "gpu"]
+    assert choose(MATRIX, [], [], [], "gpu") == [cell for cell in MATRIX.cells.values() if "gpu" in cell.tags]
     for arguments in ((["no-such"], []), ([], ["tf3"])):
         with pytest.raises(Exception, match=r"no cell no-such|no shim tf3"):
             choose(MATRIX, arguments[0], [], arguments[1], "cpu")

@@ -54,6 +54,36 @@ def test_one_size_name_for_two_sizes(shim_name: str) -> None:
     assert "the size 'height' is 3 in the input 'x' and 1 in 'y'" in texts[0][0]
 
 
+def test_one_size_name_for_the_past_and_the_present_of_a_decoder(shim_name: str) -> None:
+    """The exporter names the sizes of past, new and present keys alike."""
+    sizes = [1, 2, "sequence", 4]
+    names = ["past", "new", "query"]
+    nodes = [
+        make("Concat", ["past", "new"], ["present"], axis=2),
+        make("Transpose", ["present"], ["keys"], perm=[0, 1, 3, 2]),
+        make("MatMul", ["query", "keys"], ["scores"]),
+        make("Softmax", ["scores"], ["weights"], axis=-1),
+        make("MatMul", ["weights", "present"], ["y"]),
+    ]
+    outputs = [port("present", FLOAT, sizes), port("y", FLOAT, sizes)]
+    proto = model(nodes, [port(name, FLOAT, sizes) for name in names], outputs)
+    runnable = onnx_compat.prepare(proto, shim=shim_name)
+    random = np.random.RandomState(0)
+    past = random.rand(1, 2, 2, 4).astype(np.float32)
+    texts = []
+    for count in (3, 1, 1, 2):
+        new = random.rand(1, 2, count, 4).astype(np.float32)
+        feed = {"past": past, "new": new, "query": -new}
+        texts.append(warnings_of_run(runnable, feed))
+        present, y = runnable.run(feed)
+        np.testing.assert_array_equal(present, np.concatenate([past, new], 2))
+        scores = np.exp(-new @ present.transpose(0, 1, 3, 2))
+        np.testing.assert_allclose(y, scores / scores.sum(-1, keepdims=True) @ present, rtol=1e-5)
+        past = present
+    assert [len(text) for text in texts] == [1, 0, 0, 0]
+    assert "the size 'sequence' is 2 in the input 'past' and 3 in 'new'" in texts[0][0]
+
+
 def test_one_size_name_within_an_input(shim_name: str) -> None:
     """Exporters of xgboost name every open size "None"."""
     nodes = [make("Transpose", ["x"], ["t"], perm=[1, 0]), make("MatMul", ["x", "t"], ["z"])]

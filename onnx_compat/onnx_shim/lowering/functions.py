@@ -244,10 +244,11 @@ def float_remainder(x: Any, y: Any) -> Any:
 
     Each round subtracts the largest y * 2^n that is not above the rest, for each element, so that nothing is rounded.
     """
-    size: Any = e.abs(x) + e.abs(y) * 0
-    divisor: Any = e.abs(y) + e.abs(x) * 0
-    exponents = range(int(np.finfo(x.dtype.numpy).maxexp) - 1, -1, -1)
-    powers = lift(np.asarray([2.0**n for n in exponents], x.dtype.numpy))
+    is_any = e.equal(x, y)  # has the broadcast shape; 0 * inf would be NaN
+    size: Any = e.where(is_any, e.abs(x), e.abs(x))
+    divisor: Any = e.where(is_any, e.abs(y), e.abs(y))
+    largest = math.frexp(float(x.dtype.max))[1] - 1
+    powers = lift(np.asarray([2.0**n for n in range(largest, -1, -1)], x.dtype.numpy))
 
     def has_rounds(k: Tensor, _: Tensor) -> Tensor:
         return e.less(k, powers.shape[0])
@@ -258,5 +259,5 @@ def float_remainder(x: Any, y: Any) -> Any:
 
     rest = while_loop(has_rounds, subtract, [lift(0, dtypes.int64), size])[1]
     rest = e.where(e.is_inf(divisor), size, rest)
-    is_invalid = e.logical_or(e.is_inf(size), e.equal(divisor, 0))
+    is_invalid = e.logical_or(e.is_inf(size), e.logical_or(e.equal(divisor, 0), e.is_nan(divisor)))
     return e.where(is_invalid, lift(np.nan, x.dtype), _with_sign(rest, x))

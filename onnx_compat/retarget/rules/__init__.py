@@ -1,4 +1,4 @@
-"""The rules that re-spell operators, one family a module. Importing a module registers its steps."""
+"""The rules that rewrite operators, one family a module. Importing a module registers its steps."""
 
 import functools
 import importlib

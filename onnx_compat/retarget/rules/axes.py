@@ -1,8 +1,10 @@
 """Rules for axes: an attribute that became an input, another default, and negative axes, which opset 11 introduced."""
 
-from typing import List, Optional
+from typing import List, Optional, Tuple
 
-from onnx_compat.retarget.draft import Draft, Inexpressible
+import numpy as np
+
+from onnx_compat.retarget.edited_node import EditedNode, Inexpressible
 from onnx_compat.retarget.steps import keep, register, register_added
 
 _REDUCTIONS = (
@@ -11,98 +13,140 @@ _REDUCTIONS = (
 _SOFTMAX = ("Softmax", "LogSoftmax", "Hardmax")
 
 
-def _axes_to_input(draft: Draft) -> None:
-    axes = draft.get("axes")
+def _axes_to_input(node: EditedNode) -> None:
+    axes = node.get("axes")
     if axes is not None:
-        draft.drop("axes")
-        draft.add_input(1, "axes", list(axes))
+        node.drop("axes")
+        node.add_input(1, "axes", list(axes))
 
 
-def _axes_to_attribute(draft: Draft) -> None:
+def _axes_to_attribute(node: EditedNode) -> None:
     """Undo `_axes_to_input`. An empty list of axes means all axes, unless `noop_with_empty_axes` is set.
 
     Raises Inexpressible if the axes are not known, or if that attribute is set and no axes are given.
     """
-    noop = draft.get("noop_with_empty_axes", 0)
-    axes: Optional[List[int]] = draft.integers_of(1) if draft.has_input(1) else None
+    noop = node.get("noop_with_empty_axes", 0)
+    axes: Optional[List[int]] = node.integers_of(1) if node.has_input(1) else None
     if not axes and noop:
         raise Inexpressible("the other version cannot reduce no axes")
-    draft.drop_input(1)
-    draft.drop("noop_with_empty_axes")
+    node.drop_input(1)
+    node.drop("noop_with_empty_axes")
     if axes:
-        draft.set("axes", axes)
+        node.set("axes", axes)
 
 
-def _squeeze_to_attribute(draft: Draft) -> None:
-    if draft.has_input(1):
-        axes = draft.integers_of(1)
-        draft.drop_input(1)
+def _squeeze_to_attribute(node: EditedNode) -> None:
+    if node.has_input(1):
+        axes = node.integers_of(1)
+        node.drop_input(1)
         if not axes:
             raise Inexpressible("the other version cannot squeeze no axes")
-        draft.set("axes", axes)
+        node.set("axes", axes)
 
 
-def _unsqueeze_to_attribute(draft: Draft) -> None:
-    axes = draft.integers_of(1)
-    draft.drop_input(1)
-    draft.set("axes", axes)
+def _unsqueeze_to_attribute(node: EditedNode) -> None:
+    axes = node.integers_of(1)
+    node.drop_input(1)
+    node.set("axes", axes)
 
 
-def _count_from_the_front(draft: Draft) -> None:
+def _count_from_the_front(node: EditedNode) -> None:
     """Make negative axes in the attributes `axis` and `axes` positive."""
     for name in ("axis", "axes"):
-        value = draft.get(name)
+        value = node.get(name)
         axes = [value] if name == "axis" else list(value or ())
         if value is None or all(axis >= 0 for axis in axes):
             continue
-        rank = draft.rank() + (len(axes) if draft.node.op_type == "Unsqueeze" else 0)
+        rank = node.rank() + (len(axes) if node.proto.op_type == "Unsqueeze" else 0)
         axes = [axis + rank if axis < 0 else axis for axis in axes]
-        draft.set(name, axes[0] if name == "axis" else axes)
+        node.set(name, axes[0] if name == "axis" else axes)
 
 
-def _to_single_axis(draft: Draft) -> None:
+def _indices_from_the_front(node: EditedNode) -> None:
+    """Make negative constant indices positive. `node` gets a caveat if the size of the axis is not known."""
+    value = node.fact(1).value
+    if value is not None and (value < 0).any():
+        size = node.size(0, node.get("axis", 0))
+        if size is None:
+            node.caveats.append("indices below 0 are defined from version 11 on; runtimes accept them before")
+        else:
+            node.add_input(1, "indices", np.where(value < 0, value + size, value), node.dtype(1))
+
+
+def _classes_from_the_front(node: EditedNode) -> None:
+    """Make negative constant indices of a OneHot positive: up to version 10, its specification gives them no class.
+
+    `node` gets a caveat if the indices may be negative. onnxruntime 1.31.1 counts from the end in all versions.
+    """
+    dtype, value, depth = node.fact(0).dtype, node.fact(0).value, node.fact(1).value
+    if dtype is not None and dtype.kind == "u":
+        return
+    if value is None or (depth is None and (value < 0).any()):
+        node.caveats.append("the specification gives indices below 0 no class before version 11; runtimes do")
+    elif depth is not None and (value < 0).any():
+        count = int(depth.reshape(-1)[0])
+        node.add_input(0, "indices", np.where((value < 0) & (value >= -count), value + count, value), node.dtype(0))
+
+
+def _scan_axes_from_the_front(node: EditedNode) -> None:
+    """Make negative scan axes positive. Raises Inexpressible if the rank of such an input or output is not known."""
+    count = node.get("num_scan_inputs")
+    states = len(node.proto.input) - count
+    ranks: List[Tuple[str, List[Optional[int]]]] = [
+        ("scan_input_axes", [node.fact(states + k).rank for k in range(count)]),
+        ("scan_output_axes", [node.output_rank(k) for k in range(states, len(node.proto.output))]),
+    ]
+    for name, known in ranks:
+        axes = list(node.get(name, ()))
+        if any(axis < 0 and rank is None for axis, rank in zip(axes, known)):
+            raise Inexpressible("the rank of a value that it scans is not known")
+        if any(axis < 0 for axis in axes):
+            node.set(name, [axis + (rank or 0) if axis < 0 else axis for axis, rank in zip(axes, known)])
+
+
+def _to_single_axis(node: EditedNode) -> None:
     """Softmax up to opset 11 flattens the axes from `axis` on; from 13 on it takes one axis, by default the last.
 
     Raises Inexpressible if several of the axes have sizes other than 1, or if the rank is not known.
     """
-    rank = draft.rank()
-    axis = draft.get("axis", 1)
-    sizes = [draft.size(0, position) for position in range(rank)]
+    rank = node.rank()
+    axis = node.get("axis", 1)
+    sizes = [node.size(0, position) for position in range(rank)]
     first = axis + rank if axis < 0 else axis
-    longer = [position for position in range(first, rank) if sizes[position] != 1]
-    if len(longer) > 1 or first >= rank:
+    long_axes = [position for position in range(first, rank) if sizes[position] != 1]
+    if len(long_axes) > 1 or first >= rank:
         raise Inexpressible("it normalises several axes at once, from axis %d on" % axis)
-    draft.set("axis", longer[0] if longer else first)
+    node.set("axis", long_axes[0] if long_axes else first)
 
 
-def _to_flattened_axes(draft: Draft) -> None:
+def _to_flattened_axes(node: EditedNode) -> None:
     """Undo `_to_single_axis`: every axis after the axis must have size 1.
 
     Raises Inexpressible if a later axis has another or unknown size, or if the rank is not known.
     """
-    rank = draft.rank()
-    axis = draft.get("axis", -1) % max(rank, 1)
-    if any(draft.size(0, position) != 1 for position in range(axis + 1, rank)):
+    rank = node.rank()
+    axis = node.get("axis", -1) % max(rank, 1)
+    if any(node.size(0, position) != 1 for position in range(axis + 1, rank)):
         raise Inexpressible("the other version would normalise the axes after axis %d too" % axis)
-    draft.set("axis", axis)
+    node.set("axis", axis)
 
 
-def _set_first_default(draft: Draft) -> None:
-    if not draft.has("axis"):
-        draft.set("axis", 1)
+def _set_first_default(node: EditedNode) -> None:
+    if not node.has("axis"):
+        node.set("axis", 1)
 
 
-def _dft_axis_to_input(draft: Draft) -> None:
-    axis = draft.get("axis", 1)
-    draft.drop("axis")
-    draft.add_input(2, "axis", axis)
+def _dft_axis_to_input(node: EditedNode) -> None:
+    axis = node.get("axis", 1)
+    node.drop("axis")
+    node.add_input(2, "axis", axis)
 
 
-def _dft_axis_to_attribute(draft: Draft) -> None:
-    rank = draft.rank()
-    axis = draft.integers_of(2)[0] if draft.has_input(2) else -2
-    draft.drop_input(2)
-    draft.set("axis", axis % rank)
+def _dft_axis_to_attribute(node: EditedNode) -> None:
+    rank = node.rank()
+    axis = node.integers_of(2)[0] if node.has_input(2) else -2
+    node.drop_input(2)
+    node.set("axis", axis % rank)
 
 
 register("Squeeze", 13, _axes_to_input, _squeeze_to_attribute)
@@ -116,6 +160,9 @@ register(
     keep,
     _count_from_the_front,
 )
+register(("Gather", "ScatterElements"), 11, keep, _indices_from_the_front)
+register("OneHot", 11, keep, _classes_from_the_front)
+register("Scan", 11, keep, _scan_axes_from_the_front)
 register_added(("ArgMax", "ArgMin"), 12, {"select_last_index": 0})
 register(_SOFTMAX, 13, _to_single_axis, _to_flattened_axes)
 register("Concat", 4, _set_first_default, keep)

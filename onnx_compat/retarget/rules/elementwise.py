@@ -3,7 +3,8 @@
 import numpy as np
 
 from onnx_compat.ir.dtypes import float32
-from onnx_compat.retarget.draft import Draft, Inexpressible
+from onnx_compat.retarget.edited_node import EditedNode, Inexpressible
+from onnx_compat.retarget.inferred_facts import Shape
 from onnx_compat.retarget.steps import keep, register, register_added
 
 _BROADCASTING = ("Add", "And", "Div", "Equal", "Greater", "Less", "Mul", "Or", "Pow", "Sub", "Xor")
@@ -14,183 +15,201 @@ _WITH_BUFFERS = (
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 
-def _drop_buffers(draft: Draft) -> None:
-    draft.drop("consumed_inputs")
+def _drop_buffers(node: EditedNode) -> None:
+    node.drop("consumed_inputs")
 
 
-def _broadcast_as_numpy(draft: Draft) -> None:
+def _broadcast_as_numpy(node: EditedNode) -> None:
     """Drop `broadcast` and `axis`, if the axes of B are the last axes of A.
 
     Raises Inexpressible if B is aligned to other axes, or if a rank is not known.
     """
-    axis = draft.get("axis")
-    if draft.get("broadcast", 0) and axis is not None and (axis % draft.rank(0)) + draft.rank(1) != draft.rank(0):
+    axis = node.get("axis")
+    if node.get("broadcast", 0) and axis is not None and (axis % node.rank(0)) + node.rank(1) != node.rank(0):
         raise Inexpressible("its second operand is aligned to axis %d" % axis)
-    draft.drop("axis", "broadcast")
+    node.drop("axis", "broadcast")
 
 
-def _broadcast_suffix(draft: Draft) -> None:
+def _broadcast_suffix(node: EditedNode) -> None:
     """Undo `_broadcast_as_numpy`: the sizes of B must be the last sizes of A, or all be 1.
 
     Raises Inexpressible if they are not, or if a size is not known.
     """
-    first, second = draft.fact(0).shape, draft.fact(1).shape
-    if first is None or second is None or None in first or None in second:
+    if not _is_suffix(node.fact(0).shape, node.fact(1).shape):
+        node.set("broadcast", 1)
+
+
+def _is_suffix(first: Shape, second: Shape) -> bool:
+    """Whether two shapes are equal. Raises Inexpressible if they are not, unless the versions with `broadcast` do that.
+
+    They broadcast a second operand of one element, or with the last sizes of the first operand.
+    """
+    if first is None or second is None or None in second:
         raise Inexpressible("the shapes of its operands are not known")
-    if first != second:
-        if len(second) > len(first) or (set(second) - {1} and first[len(first) - len(second) :] != second):
-            raise Inexpressible("the other version does not broadcast %s and %s" % (list(first), list(second)))
-        draft.set("broadcast", 1)
+    last = first[max(len(first) - len(second), 0) :]
+    if len(second) > len(first) or (set(second) - {1} and last != second):
+        if None in last:
+            raise Inexpressible("the shapes of its operands are not known")
+        raise Inexpressible("the other version does not broadcast %s and %s" % (list(first), list(second)))
+    return first == second
 
 
-def _drop_broadcast(draft: Draft) -> None:
-    draft.drop("broadcast")
+def _drop_broadcast(node: EditedNode) -> None:
+    node.drop("broadcast")
 
 
-def _set_broadcast(draft: Draft) -> None:
-    draft.set("broadcast", 1)
+def _set_broadcast(node: EditedNode) -> None:
+    """Undo `_drop_broadcast`. Raises Inexpressible if C is broadcast in a way that the other version lacks."""
+    _is_suffix(node.output_shape(0), node.fact(2).shape)
+    node.set("broadcast", 1)
 
 
-def _require_one_slope(draft: Draft) -> None:
-    if draft.fact(1).shape != (1,):
+def _require_one_slope(node: EditedNode) -> None:
+    if node.fact(1).shape != (1,):
         raise Inexpressible("the other version aligns the slope to axis 1")
 
 
-def _set_new_selu(draft: Draft) -> None:
+def _set_new_selu(node: EditedNode) -> None:
     for name, default in (("alpha", 1.67326319217681884765625), ("gamma", 1.05070102214813232421875)):
-        if not draft.has(name):
-            draft.set(name, default)
+        if not node.has(name):
+            node.set(name, default)
 
 
-def _set_inference(draft: Draft) -> None:
-    draft.set("is_test", 1)
+def _set_inference(node: EditedNode) -> None:
+    node.set("is_test", 1)
 
 
-def _drop_reset(draft: Draft) -> None:
-    draft.drop_default("linear_before_reset", 0)
+def _drop_reset(node: EditedNode) -> None:
+    node.drop_default("linear_before_reset", 0)
 
 
-def _slope_of_channels(draft: Draft) -> None:
-    if draft.rank(1) != draft.rank(0) and draft.size(1, 0) != 1:
+def _slope_of_channels(node: EditedNode) -> None:
+    if node.rank(1) not in (0, node.rank(0)) and node.size(1, 0) != 1:
         raise Inexpressible("its slope is aligned to axis 1")
 
 
-def _set_old_selu(draft: Draft) -> None:
-    _drop_buffers(draft)
+def _set_old_selu(node: EditedNode) -> None:
+    _drop_buffers(node)
     for name, default in (("alpha", 1.6732), ("gamma", 1.0507)):
-        if not draft.has(name):
-            draft.set(name, default)
+        if not node.has(name):
+            node.set(name, default)
 
 
-def _require_equal_shapes(draft: Draft) -> None:
-    shapes = [draft.fact(index).shape for index in range(len(draft.node.input))]
+def _require_equal_shapes(node: EditedNode) -> None:
+    shapes = [node.fact(index).shape for index in range(len(node.proto.input))]
     if any(shape is None or None in shape or shape != shapes[0] for shape in shapes):
         raise Inexpressible("the other version does not broadcast")
 
 
-def _give_bias(draft: Draft) -> None:
-    if not draft.has_input(2):
-        draft.add_input(2, "C", [0], draft.dtype())
+def _give_bias(node: EditedNode) -> None:
+    if not node.has_input(2):
+        node.add_input(2, "C", [0], node.dtype())
 
 
-def _bounds_to_inputs(draft: Draft) -> None:
-    bounds = draft.get("min", -_FLOAT32_MAX), draft.get("max", _FLOAT32_MAX)
-    draft.drop("min", "max")
+def _bounds_to_inputs(node: EditedNode) -> None:
+    bounds = node.get("min", -_FLOAT32_MAX), node.get("max", _FLOAT32_MAX)
+    node.drop("min", "max")
     for index, (bound, label) in enumerate(zip(bounds, ("min", "max")), 1):
         if abs(bound) < _FLOAT32_MAX or (bound > 0) == (label == "min"):
-            draft.add_input(index, label, bound, draft.dtype())
+            node.add_input(index, label, bound, node.dtype())
 
 
-def _bounds_to_attributes(draft: Draft) -> None:
+def _bounds_to_attributes(node: EditedNode) -> None:
     for index, label in ((2, "max"), (1, "min")):
-        if draft.has_input(index):
-            bound = float(draft.array_of(index).reshape(-1)[0])
+        if node.has_input(index):
+            bound = float(node.array_of(index).reshape(-1)[0])
             if not np.isinf(bound) and float(np.float32(bound)) != bound:
                 raise Inexpressible("its bound %r is no float32" % bound)
-            draft.drop_input(index)
-            draft.set(label, bound)
+            node.drop_input(index)
+            node.set(label, bound)
 
 
-def _require_inference(draft: Draft) -> None:
-    if not draft.get("is_test", 0):
+def _require_inference(node: EditedNode) -> None:
+    if not node.get("is_test", 0):
         raise Inexpressible("it drops random elements")
-    draft.drop("is_test")
+    node.drop("is_test")
 
 
-def _require_no_mask(draft: Draft) -> None:
-    if draft.has_output(1):
+def _require_no_mask(node: EditedNode) -> None:
+    if node.has_output(1):
         raise Inexpressible("its mask has another type in the other version")
 
 
-def _ratio_to_input(draft: Draft) -> None:
-    ratio = draft.get("ratio")
+def _ratio_to_input(node: EditedNode) -> None:
+    ratio = node.get("ratio")
     if ratio is not None:
-        draft.drop("ratio")
-        draft.add_input(1, "ratio", ratio, float32)
+        node.drop("ratio")
+        node.add_input(1, "ratio", ratio, float32)
 
 
-def _ratio_to_attribute(draft: Draft) -> None:
-    if draft.has_output(1):  # onnxruntime 1.31.1 gives a mask of False for Dropout of opset 10, which drops nothing
+def _ratio_to_attribute(node: EditedNode) -> None:
+    if node.has_output(1):  # onnxruntime 1.31.1 gives a mask of False for Dropout of opset 10, which drops nothing
         raise Inexpressible("runtimes disagree about its mask in the other version")
-    if draft.has_input(2) and bool(draft.array_of(2).reshape(-1)[0]):
+    if node.has_input(2) and bool(node.array_of(2).reshape(-1)[0]):
         raise Inexpressible("it drops random elements, as in training")
-    ratio = float(draft.array_of(1).reshape(-1)[0]) if draft.has_input(1) and draft.fact(1).value is not None else None
-    draft.drop_input(2)
-    draft.drop_input(1)
-    draft.drop("seed")
+    ratio = float(node.array_of(1).reshape(-1)[0]) if node.has_input(1) and node.fact(1).value is not None else None
+    node.drop_input(2)
+    node.drop_input(1)
+    node.drop("seed")
     if ratio is not None:
-        draft.set("ratio", ratio)
+        node.set("ratio", ratio)
 
 
-def _to_tensor_value(draft: Draft) -> None:
+def _to_tensor_value(node: EditedNode) -> None:
     """Write the value of a Constant as a tensor: the attributes for numbers and texts begin with opset 12."""
     import onnx
 
     elements = {"float": onnx.TensorProto.FLOAT, "int": onnx.TensorProto.INT64, "string": onnx.TensorProto.STRING}
-    for attribute in draft.node.attribute:
+    for attribute in node.proto.attribute:
         kind = attribute.name[len("value_") :].rstrip("s")
         if attribute.name.startswith("value_") and kind in elements:
-            value = draft.get(attribute.name)
+            value = node.get(attribute.name)
             is_list = attribute.name.endswith("s")
             items = list(value) if is_list else [value]
             tensor = onnx.helper.make_tensor("", elements[kind], [len(items)] if is_list else [], items)
-            draft.drop(attribute.name)
-            draft.set("value", tensor)
+            node.drop(attribute.name)
+            node.set("value", tensor)
             return
 
 
-def _require_dense(draft: Draft) -> None:
-    if draft.has("sparse_value"):
+def _require_dense(node: EditedNode) -> None:
+    if node.has("sparse_value"):
         raise Inexpressible("the other version has no sparse constants")
 
 
-def _require_unsigned(draft: Draft) -> None:
-    if draft.dtype().kind != "u":
+def _require_unsigned(node: EditedNode) -> None:
+    if node.dtype().kind != "u":
         raise Inexpressible("the other version shifts unsigned integers only")
 
 
-def _require_no_extreme(draft: Draft) -> None:
-    if draft.get("reduction", "none") in ("max", "min"):
-        raise Inexpressible("the other version has no reduction '%s'" % draft.get("reduction"))
+def _require_no_extreme(node: EditedNode) -> None:
+    if node.get("reduction", "none") in ("max", "min"):
+        raise Inexpressible("the other version has no reduction '%s'" % node.get("reduction"))
 
 
-def _to_scatter(draft: Draft) -> None:
-    draft.node.op_type = "Scatter"
+def _to_scatter(node: EditedNode) -> None:
+    node.proto.op_type = "Scatter"
 
 
-def _to_scatter_elements(draft: Draft) -> None:
-    draft.node.op_type = "ScatterElements"
+def _to_scatter_elements(node: EditedNode) -> None:
+    node.proto.op_type = "ScatterElements"
 
 
-def _drop_output_sequence(draft: Draft) -> None:
-    draft.drop("output_sequence")
+def _drop_output_sequence(node: EditedNode) -> None:
+    node.drop("output_sequence")
 
 
-def _require_wide_range(draft: Draft) -> None:
-    dtype = draft.dtype()
+def _set_output_sequence(node: EditedNode) -> None:
+    """Up to opset 6, an attribute asks for the first output, not its name."""
+    if node.has_output(0):
+        node.set("output_sequence", 1)
+
+
+def _require_wide_range(node: EditedNode) -> None:
+    dtype = node.dtype()
     if dtype.kind == "f" and dtype.bits < 32:
         raise Inexpressible("the other version computes in %s" % dtype)
-    draft.drop("stash_type")
+    node.drop("stash_type")
 
 
 register(_WITH_BUFFERS.replace(" Selu", "").split(), 6, _drop_buffers, keep)
@@ -215,5 +234,5 @@ register("Scatter", 11, _to_scatter_elements)
 register("ScatterElements", 11, keep, _to_scatter)
 register_added("GatherND", 12, {"batch_dims": 0})
 register("GRU", 3, keep, _drop_reset)
-register(("GRU", "LSTM", "RNN"), 7, _drop_output_sequence, keep)
+register(("GRU", "LSTM", "RNN"), 7, _drop_output_sequence, _set_output_sequence)
 register_added(("GRU", "LSTM", "RNN"), 14, {"layout": 0})

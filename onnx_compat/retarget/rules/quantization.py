@@ -3,86 +3,86 @@
 import numpy as np
 
 from onnx_compat.ir.dtypes import DType
-from onnx_compat.retarget.draft import Draft, Inexpressible
+from onnx_compat.retarget.edited_node import EditedNode, Inexpressible
 from onnx_compat.retarget.steps import keep, register, register_added
 
 _CASTS = ("Cast", "CastLike")
 
 
-def _number_of_type(draft: Draft) -> None:
+def _number_of_type(node: EditedNode) -> None:
     """Up to opset 5, the attribute `to` is the name of a type."""
     import onnx
 
-    draft.set("to", onnx.TensorProto.DataType.Value(str(draft.get("to")).upper()))
+    node.set("to", onnx.TensorProto.DataType.Value(str(node.get("to")).upper()))
 
 
-def _name_of_type(draft: Draft) -> None:
+def _name_of_type(node: EditedNode) -> None:
     import onnx
 
-    draft.set("to", onnx.TensorProto.DataType.Name(draft.get("to")))
+    node.set("to", onnx.TensorProto.DataType.Name(node.get("to")))
 
 
-def _target(draft: Draft) -> DType:
-    return DType.of(draft.get("to")) if draft.node.op_type == "Cast" else draft.dtype(1)
+def _target(node: EditedNode) -> DType:
+    return DType.of(node.get("to")) if node.proto.op_type == "Cast" else node.dtype(1)
 
 
-def _drop_saturation(draft: Draft) -> None:
+def _drop_saturation(node: EditedNode) -> None:
     """`saturate` has an effect on 8-bit floats only, which the versions without it lack."""
-    draft.drop("saturate")
+    node.drop("saturate")
 
 
-def _drop_rounding(draft: Draft) -> None:
-    if _target(draft).name == "float8e8m0":
+def _drop_rounding(node: EditedNode) -> None:
+    if _target(node).name == "float8e8m0":
         raise Inexpressible("the other version has no type float8e8m0")
-    _require_no_four_bits(draft)
-    draft.drop("round_mode")
+    _require_no_four_bits(node)
+    node.drop("round_mode")
 
 
-def _require_no_four_bits(draft: Draft) -> None:
-    if _target(draft).bits == 4 and draft.dtype(0).kind == "f":
+def _require_no_four_bits(node: EditedNode) -> None:
+    if _target(node).bits == 4 and node.dtype(0).kind == "f":
         raise Inexpressible("the two versions clip to 4 bits in another way")
 
 
-def _to_cast(draft: Draft) -> None:
-    """Write the CastLike of `draft`, which begins with opset 15, as a Cast to the known type."""
-    draft.set("to", draft.dtype(1).onnx)
-    draft.drop_input(1)
-    draft.node.op_type = "Cast"
+def _to_cast(node: EditedNode) -> None:
+    """Write the CastLike of `node`, which begins with opset 15, as a Cast to the known type."""
+    node.set("to", node.dtype(1).onnx)
+    node.drop_input(1)
+    node.proto.op_type = "Cast"
 
 
-def _require_one_scale(draft: Draft) -> None:
+def _require_one_scale(node: EditedNode) -> None:
     """Before opset 13, all elements share a scale.
 
     Raises Inexpressible if the scale has several elements or an unknown shape.
     """
-    shape = draft.fact(1).shape
+    shape = node.fact(1).shape
     if shape is None or any(size != 1 for size in shape):
         raise Inexpressible("the other version has one scale for all elements")
-    draft.drop("axis")
+    node.drop("axis")
 
 
-def _drop_output_dtype(draft: Draft) -> None:
+def _drop_output_dtype(node: EditedNode) -> None:
     """Write the type of the result as a zero point.
 
     Raises Inexpressible for blocks, or if a new zero point is needed and the shape of the scale is not known.
     """
-    draft.drop_default("block_size", 0)
-    number = draft.get("output_dtype", 0)
-    draft.drop("output_dtype")
-    if number and not draft.has_input(2):
-        shape = draft.fact(1).shape
+    node.drop_default("block_size", 0)
+    number = node.get("output_dtype", 0)
+    node.drop("output_dtype")
+    if number and not node.has_input(2):
+        shape = node.fact(1).shape
         if shape is None or any(size is None for size in shape):
             raise Inexpressible("the shape of its scale is not known")
         dtype = DType.of(number)
-        draft.add_input(2, "zero_point", np.zeros([size or 0 for size in shape]), dtype)
+        node.add_input(2, "zero_point", np.zeros([size or 0 for size in shape]), dtype)
 
 
-def _drop_precision(draft: Draft) -> None:
-    draft.drop_default("precision", 0, [draft.dtype(1).onnx] if draft.get("precision") else ())
+def _drop_precision(node: EditedNode) -> None:
+    node.drop_default("precision", 0, [node.dtype(1).onnx] if node.get("precision") else ())
 
 
-def _drop_dequantized_type(draft: Draft) -> None:
-    draft.drop_default("output_dtype", 0, [draft.dtype(1).onnx] if draft.get("output_dtype") else ())
+def _drop_dequantized_type(node: EditedNode) -> None:
+    node.drop_default("output_dtype", 0, [node.dtype(1).onnx] if node.get("output_dtype") else ())
 
 
 register("Cast", 6, _number_of_type, _name_of_type)

@@ -3,7 +3,7 @@
 from typing import List
 
 from onnx_compat.ir.dtypes import float32
-from onnx_compat.retarget.draft import Draft, Inexpressible
+from onnx_compat.retarget.edited_node import EditedNode, Inexpressible
 from onnx_compat.retarget.steps import keep, register
 
 _COORDINATES = "coordinate_transformation_mode"
@@ -11,81 +11,81 @@ _COORDINATES = "coordinate_transformation_mode"
 _UNUSED = (_COORDINATES, "nearest_mode", "cubic_coeff_a", "exclude_outside", "extrapolation_value")
 
 
-def _scales_of_images(draft: Draft) -> None:
-    draft.set("scales", [1.0, 1.0, draft.get("height_scale"), draft.get("width_scale")])
-    draft.drop("height_scale", "width_scale")
+def _scales_of_images(node: EditedNode) -> None:
+    node.set("scales", [1.0, 1.0, node.get("height_scale"), node.get("width_scale")])
+    node.drop("height_scale", "width_scale")
 
 
-def _images_of_scales(draft: Draft) -> None:
-    scales = list(draft.get("scales"))
+def _images_of_scales(node: EditedNode) -> None:
+    scales = list(node.get("scales"))
     if len(scales) != 4 or scales[:2] != [1.0, 1.0]:
         raise Inexpressible("the other version resizes images only")
-    draft.drop("scales")
-    draft.set("height_scale", scales[2])
-    draft.set("width_scale", scales[3])
+    node.drop("scales")
+    node.set("height_scale", scales[2])
+    node.set("width_scale", scales[3])
 
 
-def _scales_to_input(draft: Draft) -> None:
-    scales = draft.get("scales")
-    draft.drop("scales")
-    draft.add_input(1, "scales", list(scales), float32)
+def _scales_to_input(node: EditedNode) -> None:
+    scales = node.get("scales")
+    node.drop("scales")
+    node.add_input(1, "scales", list(scales), float32)
 
 
-def _scales_to_attribute(draft: Draft) -> None:
-    scales = [float(scale) for scale in draft.array_of(1).reshape(-1)]
-    draft.drop_input(1)
-    draft.set("scales", scales)
+def _scales_to_attribute(node: EditedNode) -> None:
+    scales = [float(scale) for scale in node.array_of(1).reshape(-1)]
+    node.drop_input(1)
+    node.set("scales", scales)
 
 
-def _to_resize(draft: Draft) -> None:
-    """Make the Upsample of `draft` a Resize of opset 10, which rounds in another way for scales below 1.
+def _to_resize(node: EditedNode) -> None:
+    """Make the Upsample of `node` a Resize of opset 10, which rounds in another way for scales below 1.
 
     Raises Inexpressible if a known scale is below 1.
     """
-    value = draft.fact(1).value
+    value = node.fact(1).value
     if value is not None and (value < 1).any():
         raise Inexpressible("its scales are below 1")
-    draft.node.op_type = "Resize"
-    draft.only_enlarges = True
+    node.proto.op_type = "Resize"
+    node.only_enlarges = True
 
 
-def _to_upsample(draft: Draft) -> None:
-    if (draft.array_of(1) < 1).any():
+def _to_upsample(node: EditedNode) -> None:
+    if (node.array_of(1) < 1).any():
         raise Inexpressible("its scales are below 1, and the other version only enlarges")
-    draft.node.op_type = "Upsample"
+    node.proto.op_type = "Upsample"
 
 
-def _name_simple_sampling(draft: Draft) -> None:
+def _name_simple_sampling(node: EditedNode) -> None:
     """Write out how Resize of opset 10 samples: nearest rounds down, and up where the scale is below 1.
 
     Raises Inexpressible for nearest if the scales are not known, or enlarge one axis and shrink another.
     """
     rounding = "floor"
-    if draft.get("mode", "nearest") == "nearest" and not draft.only_enlarges:
-        scales = draft.array_of(1)
+    if node.get("mode", "nearest") == "nearest" and not node.only_enlarges:
+        scales = node.array_of(1)
         if (scales < 1).any():
             rounding = "ceil"
             if (scales > 1).any():
                 raise Inexpressible("it enlarges one axis and shrinks another")
-    scales_name = draft.node.input[1]
-    draft.set_input(2, scales_name)
-    draft.add_input(1, "roi", [], float32)
-    draft.set(_COORDINATES, "asymmetric")
-    draft.set("nearest_mode", rounding)
+    scales_name = node.proto.input[1]
+    node.set_input(2, scales_name)
+    node.add_input(1, "roi", [], float32)
+    node.set(_COORDINATES, "asymmetric")
+    node.set("nearest_mode", rounding)
 
 
-def _to_simple_sampling(draft: Draft) -> None:
+def _to_simple_sampling(node: EditedNode) -> None:
     """Undo `_name_simple_sampling`, if the node samples so. The scales may follow from known sizes.
 
     Raises Inexpressible for another mode or other samples, or if the scales are not known.
     """
-    mode = draft.get("mode", "nearest")
+    mode = node.get("mode", "nearest")
     if mode not in ("nearest", "linear"):
         raise Inexpressible("the other version has no mode '%s'" % mode)
-    has_scales = draft.has_input(2) and draft.fact(2).shape != (0,)
-    scales = [float(scale) for scale in draft.array_of(2).reshape(-1)] if has_scales else _scales_of_sizes(draft)
-    coordinates = draft.get(_COORDINATES, "half_pixel")
-    rounding = draft.get("nearest_mode", "round_prefer_floor")
+    has_scales = node.has_input(2) and node.fact(2).shape != (0,)
+    scales = [float(scale) for scale in node.array_of(2).reshape(-1)] if has_scales else _scales_of_sizes(node)
+    coordinates = node.get(_COORDINATES, "half_pixel")
+    rounding = node.get("nearest_mode", "round_prefer_floor")
     if mode == "nearest":
         is_whole = all(scale >= 1 and scale == int(scale) for scale in scales)
         # with a whole factor, half pixels rounded to the nearest lie where asymmetric coordinates are rounded down
@@ -96,70 +96,70 @@ def _to_simple_sampling(draft: Draft) -> None:
             raise Inexpressible("the other version samples other coordinates")
     elif coordinates != "asymmetric" and any(scale != 1 for scale in scales):
         raise Inexpressible("the other version has no coordinates '%s'" % coordinates)
-    name = draft.node.input[2] if has_scales else ""
+    name = node.proto.input[2] if has_scales else ""
     for index in (3, 2, 1):
-        draft.drop_input(index)
-    draft.drop(*_UNUSED)
+        node.drop_input(index)
+    node.drop(*_UNUSED)
     if has_scales:
-        draft.set_input(1, name)
+        node.set_input(1, name)
     else:
-        draft.add_input(1, "scales", scales, float32)
+        node.add_input(1, "scales", scales, float32)
 
 
-def _scales_of_sizes(draft: Draft) -> List[float]:
+def _scales_of_sizes(node: EditedNode) -> List[float]:
     """Return the scales that give the sizes of a Resize. Raises Inexpressible if a size is unknown or no multiple."""
-    sizes, shape = draft.integers_of(3), draft.fact(0).shape
+    sizes, shape = node.integers_of(3), node.fact(0).shape
     if shape is None or any(size is None or not size or target % size for size, target in zip(shape, sizes)):
         raise Inexpressible("its scales do not follow from its sizes")
     return [target / size for size, target in zip(shape, sizes) if size]
 
 
-def _require_no_old_coordinates(draft: Draft) -> None:
-    if draft.get(_COORDINATES) == "tf_half_pixel_for_nn":
+def _require_no_old_coordinates(node: EditedNode) -> None:
+    if node.get(_COORDINATES) == "tf_half_pixel_for_nn":
         raise Inexpressible("the other version has no coordinates 'tf_half_pixel_for_nn'")
 
 
-def _give_empty_inputs(draft: Draft) -> None:
+def _give_empty_inputs(node: EditedNode) -> None:
     """Before opset 13, `roi` and `scales` may be empty, but not absent."""
     for index, label in ((1, "roi"), (2, "scales")):
-        if not draft.has_input(index):
-            draft.add_input(index, label, [], float32)
+        if not node.has_input(index):
+            node.add_input(index, label, [], float32)
 
 
-def _resize_every_axis(draft: Draft) -> None:
-    draft.drop_default("antialias", 0)
-    axes = draft.get("axes")
-    if draft.get("keep_aspect_ratio_policy", "stretch") != "stretch":
+def _resize_every_axis(node: EditedNode) -> None:
+    node.drop_default("antialias", 0)
+    axes = node.get("axes")
+    if node.get("keep_aspect_ratio_policy", "stretch") != "stretch":
         raise Inexpressible("the other version does not keep the aspect ratio")
-    draft.drop("keep_aspect_ratio_policy")
+    node.drop("keep_aspect_ratio_policy")
     if axes is None:
         return
-    rank = draft.rank()
+    rank = node.rank()
     positions = [axis % rank for axis in axes]
-    draft.drop("axes")
-    if draft.get(_COORDINATES) == "tf_crop_and_resize":
-        roi = [float(number) for number in draft.array_of(1).reshape(-1)]
-        every = [0.0] * rank + [1.0] * rank
+    node.drop("axes")
+    if node.get(_COORDINATES) == "tf_crop_and_resize":
+        roi = [float(number) for number in node.array_of(1).reshape(-1)]
+        full_roi = [0.0] * rank + [1.0] * rank
         for index, axis in enumerate(positions):
-            every[axis], every[axis + rank] = roi[index], roi[index + len(positions)]
-        draft.add_input(1, "roi", every, draft.dtype(1))
-    if draft.has_input(2) and draft.fact(2).shape != (0,):
+            full_roi[axis], full_roi[axis + rank] = roi[index], roi[index + len(positions)]
+        node.add_input(1, "roi", full_roi, node.dtype(1))
+    if node.has_input(2) and node.fact(2).shape != (0,):
         scales = [1.0] * rank
-        for axis, scale in zip(positions, draft.array_of(2).reshape(-1)):
+        for axis, scale in zip(positions, node.array_of(2).reshape(-1)):
             scales[axis] = float(scale)
-        draft.add_input(2, "scales", scales, float32)
+        node.add_input(2, "scales", scales, float32)
         return
-    shape = draft.fact(0).shape or ()
+    shape = node.fact(0).shape or ()
     sizes = list(shape)
-    for axis, target in zip(positions, draft.integers_of(3)):
+    for axis, target in zip(positions, node.integers_of(3)):
         sizes[axis] = target
     if any(size is None for size in sizes):
         raise Inexpressible("the sizes of the axes that it keeps are not known")
-    draft.add_input(3, "sizes", sizes)
+    node.add_input(3, "sizes", sizes)
 
 
-def _require_no_symmetry(draft: Draft) -> None:
-    if draft.get(_COORDINATES) == "half_pixel_symmetric":
+def _require_no_symmetry(node: EditedNode) -> None:
+    if node.get(_COORDINATES) == "half_pixel_symmetric":
         raise Inexpressible("the other version has no coordinates 'half_pixel_symmetric'")
 
 

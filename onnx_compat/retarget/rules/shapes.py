@@ -4,158 +4,156 @@ from typing import List
 
 import numpy as np
 
-from onnx_compat.retarget.draft import Draft, Inexpressible
+from onnx_compat.retarget.edited_node import EditedNode, Inexpressible
 from onnx_compat.retarget.steps import keep, register, register_added
 
 
-def _paddings_to_pads(draft: Draft) -> None:
-    draft.set("pads", list(draft.get("paddings")))
-    draft.drop("paddings")
+def _paddings_to_pads(node: EditedNode) -> None:
+    node.set("pads", list(node.get("paddings")))
+    node.drop("paddings")
 
 
-def _pads_to_paddings(draft: Draft) -> None:
-    draft.set("paddings", list(draft.get("pads")))
-    draft.drop("pads")
+def _pads_to_paddings(node: EditedNode) -> None:
+    node.set("paddings", list(node.get("pads")))
+    node.drop("pads")
 
 
-def _pads_to_inputs(draft: Draft) -> None:
-    pads, value = draft.get("pads"), draft.get("value")
-    draft.drop("pads", "value")
-    draft.add_input(1, "pads", list(pads))
+def _pads_to_inputs(node: EditedNode) -> None:
+    pads, value = node.get("pads"), node.get("value")
+    node.drop("pads", "value")
+    node.add_input(1, "pads", list(pads))
     if value is not None:
-        draft.add_input(2, "value", value, draft.dtype())
+        node.add_input(2, "value", value, node.dtype())
 
 
-def _pads_to_attributes(draft: Draft) -> None:
-    pads = draft.integers_of(1)
-    if draft.has_input(2):
-        value = float(draft.array_of(2).reshape(-1)[0])
+def _pads_to_attributes(node: EditedNode) -> None:
+    pads = node.integers_of(1)
+    if node.has_input(2):
+        value = float(node.array_of(2).reshape(-1)[0])
         if not np.isnan(value) and float(np.float32(value)) != value:
             raise Inexpressible("its value %r is no float32" % value)
-        draft.set("value", value)
-    draft.drop_input(2)
-    draft.drop_input(1)
-    draft.set("pads", pads)
+        node.set("value", value)
+    node.drop_input(2)
+    node.drop_input(1)
+    node.set("pads", pads)
 
 
-def _pad_every_axis(draft: Draft) -> None:
+def _pad_every_axis(node: EditedNode) -> None:
     """Write pads for every axis: from opset 18 on, `axes` tells which axes have pads."""
-    if draft.has_input(3):
-        axes, pads = draft.integers_of(3), draft.integers_of(1)
-        rank = draft.rank()
-        every = [0] * (2 * rank)
+    if node.has_input(3):
+        axes, pads = node.integers_of(3), node.integers_of(1)
+        rank = node.rank()
+        all_pads = [0] * (2 * rank)
         for position, axis in enumerate(axes):
-            every[axis % rank] = pads[position]
-            every[axis % rank + rank] = pads[position + len(axes)]
-        draft.drop_input(3)
-        draft.add_input(1, "pads", every)
+            all_pads[axis % rank] = pads[position]
+            all_pads[axis % rank + rank] = pads[position + len(axes)]
+        node.drop_input(3)
+        node.add_input(1, "pads", all_pads)
 
 
-def _require_no_wrap(draft: Draft) -> None:
-    if draft.get("mode", "constant") == "wrap":
+def _require_no_wrap(node: EditedNode) -> None:
+    if node.get("mode", "constant") == "wrap":
         raise Inexpressible("the other version has no mode 'wrap'")
 
 
-def _shape_to_input(draft: Draft) -> None:
-    shape = draft.get("shape")
-    draft.drop("shape", "consumed_inputs")
-    draft.add_input(1, "shape", list(shape or ()))
+def _shape_to_input(node: EditedNode) -> None:
+    shape = node.get("shape")
+    node.drop("shape", "consumed_inputs")
+    node.add_input(1, "shape", list(shape or ()))
 
 
-def _shape_to_attribute(draft: Draft) -> None:
-    shape = draft.integers_of(1)
-    draft.drop_input(1)
-    draft.set("shape", shape)
+def _shape_to_attribute(node: EditedNode) -> None:
+    shape = node.integers_of(1)
+    node.drop_input(1)
+    node.set("shape", shape)
 
 
-def _drop_allowzero(draft: Draft) -> None:
+def _drop_allowzero(node: EditedNode) -> None:
     """Drop `allowzero`, which has an effect only if a size is 0. Exporters set it for shapes of nonempty tensors too.
 
-    Raises Inexpressible if a known shape has a size 0. `draft` gets a caveat if the shape is not known.
+    Raises Inexpressible if a known shape has a size 0. `node` gets a caveat if the shape is not known.
     """
-    if draft.get("allowzero", 0):
-        if draft.fact(1).value is None:
-            draft.caveats.append("if a size of the shape is 0 at run time, it is copied from the data")
-        elif 0 in draft.integers_of(1):
+    if node.get("allowzero", 0):
+        if node.fact(1).value is None:
+            node.caveats.append("if a size of the shape is 0 at run time, it is copied from the data")
+        elif 0 in node.integers_of(1):
             raise Inexpressible("the other version copies a size where the shape is 0")
-    draft.drop("allowzero")
+    node.drop("allowzero")
 
 
-def _drop_range(draft: Draft) -> None:
-    rank = draft.fact(0).rank
-    start, end = draft.get("start", 0), draft.get("end")
+def _drop_range(node: EditedNode) -> None:
+    rank = node.fact(0).rank
+    start, end = node.get("start", 0), node.get("end")
     starts_first = start == 0 or (rank is not None and start <= -rank)
     if not starts_first or not (end is None or (rank is not None and end >= rank)):
         raise Inexpressible("the other version gives the whole shape")
-    draft.drop("start", "end")
+    node.drop("start", "end")
 
 
-def _slice_to_inputs(draft: Draft) -> None:
-    values = [(label, draft.get(label)) for label in ("starts", "ends", "axes")]
-    draft.drop("starts", "ends", "axes")
+def _slice_to_inputs(node: EditedNode) -> None:
+    values = [(label, node.get(label)) for label in ("starts", "ends", "axes")]
+    node.drop("starts", "ends", "axes")
     for index, (label, value) in enumerate(values, 1):
         if value is not None:
-            draft.add_input(index, label, list(value))
+            node.add_input(index, label, list(value))
 
 
-def _slice_to_attributes(draft: Draft) -> None:
-    if draft.has_input(4) and any(step != 1 for step in draft.integers_of(4)):
+def _slice_to_attributes(node: EditedNode) -> None:
+    if node.has_input(4) and any(step != 1 for step in node.integers_of(4)):
         raise Inexpressible("the other version has no steps")
-    values = {
-        label: draft.integers_of(k) for k, label in ((1, "starts"), (2, "ends"), (3, "axes")) if draft.has_input(k)
-    }
+    values = {label: node.integers_of(k) for k, label in ((1, "starts"), (2, "ends"), (3, "axes")) if node.has_input(k)}
     for index in (4, 3, 2, 1):
-        draft.drop_input(index)
+        node.drop_input(index)
     for label, value in values.items():
-        draft.set(label, value)
+        node.set(label, value)
 
 
-def _slice_from_the_front(draft: Draft) -> None:
-    if draft.has_input(3) and draft.fact(3).value is not None:
-        axes = draft.integers_of(3)
+def _slice_from_the_front(node: EditedNode) -> None:
+    if node.has_input(3) and node.fact(3).value is not None:
+        axes = node.integers_of(3)
         if any(axis < 0 for axis in axes):
-            rank = draft.rank()
-            draft.add_input(3, "axes", [axis % rank for axis in axes])
+            rank = node.rank()
+            node.add_input(3, "axes", [axis % rank for axis in axes], node.dtype(3))
 
 
-def _split_to_input(draft: Draft) -> None:
-    sizes = draft.get("split")
+def _split_to_input(node: EditedNode) -> None:
+    sizes = node.get("split")
     if sizes is not None:
-        draft.drop("split")
-        draft.add_input(1, "split", list(sizes))
+        node.drop("split")
+        node.add_input(1, "split", list(sizes))
 
 
-def _split_to_attribute(draft: Draft) -> None:
-    if draft.has_input(1):
-        sizes = draft.integers_of(1)
-        draft.drop_input(1)
-        draft.set("split", sizes)
+def _split_to_attribute(node: EditedNode) -> None:
+    if node.has_input(1):
+        sizes = node.integers_of(1)
+        node.drop_input(1)
+        node.set("split", sizes)
 
 
-def _split_old_input(draft: Draft) -> None:
+def _split_old_input(node: EditedNode) -> None:
     """Up to opset 1, the sizes are an input or an attribute."""
-    _split_to_attribute(draft)
+    _split_to_attribute(node)
 
 
-def _count_parts(draft: Draft) -> None:
-    if not draft.has_input(1):
-        draft.set("num_outputs", len(draft.node.output))
+def _count_parts(node: EditedNode) -> None:
+    if not node.has_input(1):
+        node.set("num_outputs", len(node.proto.output))
 
 
-def _drop_count(draft: Draft) -> None:
+def _drop_count(node: EditedNode) -> None:
     """Without a number of parts, the parts are equal: write out their sizes if the last part is smaller.
 
     Raises Inexpressible if the size of the axis is not known.
     """
-    count = draft.get("num_outputs")
-    draft.drop("num_outputs")
-    if count is None or draft.has_input(1):
+    count = node.get("num_outputs")
+    node.drop("num_outputs")
+    if count is None or node.has_input(1):
         return
-    size = draft.size(0, draft.get("axis", 0))
+    size = node.size(0, node.get("axis", 0))
     if size is None:
         raise Inexpressible("the size that it splits is not known: the last part may be smaller")
     if size % count:
-        draft.add_input(1, "split", part_sizes(size, count))
+        node.add_input(1, "split", part_sizes(size, count))
 
 
 def part_sizes(size: int, count: int) -> List[int]:
@@ -164,16 +162,16 @@ def part_sizes(size: int, count: int) -> List[int]:
     return [max(0, min(part, size - part * index)) for index in range(count)]
 
 
-def _k_to_input(draft: Draft) -> None:
-    count = draft.get("k")
-    draft.drop("k")
-    draft.add_input(1, "k", [count])
+def _k_to_input(node: EditedNode) -> None:
+    count = node.get("k")
+    node.drop("k")
+    node.add_input(1, "k", [count])
 
 
-def _k_to_attribute(draft: Draft) -> None:
-    count = draft.integers_of(1)[0]
-    draft.drop_input(1)
-    draft.set("k", count)
+def _k_to_attribute(node: EditedNode) -> None:
+    count = node.integers_of(1)[0]
+    node.drop_input(1)
+    node.set("k", count)
 
 
 register("Pad", 2, _paddings_to_pads, _pads_to_paddings)

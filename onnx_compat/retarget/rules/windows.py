@@ -1,74 +1,123 @@
 """Rules for pooling and for sampling images."""
 
-from onnx_compat.retarget.draft import Draft, Inexpressible
+from typing import List, Optional
+
+from onnx_compat.retarget.edited_node import EditedNode, Inexpressible
 from onnx_compat.retarget.steps import keep, register, register_added
 
 _GRID_MODES = {"bilinear": "linear", "bicubic": "cubic"}
 
 
-def _integer_power(draft: Draft) -> None:
-    power = draft.get("p")
+def _integer_power(node: EditedNode) -> None:
+    power = node.get("p")
     if power is not None:
         if power != int(power):
             raise Inexpressible("its power %r is no integer" % power)
-        draft.set("p", int(power))
+        node.set("p", int(power))
 
 
-def _float_power(draft: Draft) -> None:
-    if draft.has("p"):
-        draft.set("p", float(draft.get("p")))
+def _float_power(node: EditedNode) -> None:
+    if node.has("p"):
+        node.set("p", float(node.get("p")))
 
 
-def _to_new_grid_mode(draft: Draft) -> None:
-    mode = draft.get("mode")
+def _to_new_grid_mode(node: EditedNode) -> None:
+    mode = node.get("mode")
     if mode in _GRID_MODES:
-        draft.set("mode", _GRID_MODES[mode])
+        node.set("mode", _GRID_MODES[mode])
 
 
-def _to_old_grid_mode(draft: Draft) -> None:
-    if draft.rank() != 4:
+def _to_old_grid_mode(node: EditedNode) -> None:
+    if node.rank() != 4:
         raise Inexpressible("the other version samples images only")
     old = {new: name for name, new in _GRID_MODES.items()}
-    if draft.get("mode") in old:
-        draft.set("mode", old[draft.get("mode")])
+    if node.get("mode") in old:
+        node.set("mode", old[node.get("mode")])
 
 
-def _name_old_coordinates(draft: Draft) -> None:
-    draft.set("coordinate_transformation_mode", "output_half_pixel")
+def _name_old_coordinates(node: EditedNode) -> None:
+    node.set("coordinate_transformation_mode", "output_half_pixel")
 
 
-def _drop_coordinates(draft: Draft) -> None:
-    if draft.get("coordinate_transformation_mode", "half_pixel") != "output_half_pixel":
+def _drop_coordinates(node: EditedNode) -> None:
+    if node.get("coordinate_transformation_mode", "half_pixel") != "output_half_pixel":
         raise Inexpressible("the other version shifts the coordinates by half a pixel")
-    draft.drop("coordinate_transformation_mode")
+    node.drop("coordinate_transformation_mode")
 
 
-def _require_whole_windows(draft: Draft) -> None:
+def _require_whole_windows(node: EditedNode) -> None:
     """Before, a last window that begins in the padding counts: onnx infers a larger size than runtimes compute.
 
-    Raises Inexpressible if the result counts such a window, where the sizes are known.
+    Where the sizes are known and every size is that of whole windows, sizes are rounded down. Raises Inexpressible if
+    only some sizes are.
     """
-    if not draft.get("ceil_mode", 0) or draft.get("auto_pad", "NOTSET") != "NOTSET":
+    if not node.get("ceil_mode", 0) or node.get("auto_pad", "NOTSET") != "NOTSET":
         return
-    shape, result = draft.fact(0).shape, draft.output_shape(0)
-    kernel = list(draft.get("kernel_shape"))
+    shape, result = node.fact(0).shape, node.output_shape(0)
+    kernel = list(node.get("kernel_shape"))
     rank = len(kernel)
-    strides, dilations = (list(draft.get(name, [1] * rank)) for name in ("strides", "dilations"))
-    pads = list(draft.get("pads", [0] * (2 * rank)))
+    strides, dilations = (list(node.get(name, [1] * rank)) for name in ("strides", "dilations"))
+    pads = list(node.get("pads", [0] * (2 * rank)))
+    is_exact = is_whole = True
     for axis in range(rank if shape is not None and result is not None else 0):
-        size, wanted = (shape or ())[axis + 2], (result or ())[axis + 2]
-        if size is None or wanted is None:
+        size, declared_size = (shape or ())[axis + 2], (result or ())[axis + 2]
+        if size is None or declared_size is None:
+            is_whole = False
             continue
         rest = size + pads[axis] + pads[axis + rank] - (kernel[axis] - 1) * dilations[axis] - 1
-        if -(-rest // strides[axis]) + 1 != wanted:
-            raise Inexpressible("the other version counts a window that begins in the padding")
+        is_exact = is_exact and -(-rest // strides[axis]) + 1 == declared_size
+        is_whole = is_whole and rest // strides[axis] + 1 == declared_size
+    if not is_exact and not is_whole:
+        raise Inexpressible("the other version counts a window that begins in the padding")
+    if not is_exact:
+        node.set("ceil_mode", 0)
 
 
+def _write_deconvolution_pads(node: EditedNode) -> None:
+    """Write the padding that `output_shape` or `auto_pad` of a ConvTranspose implies, if it is odd for an axis.
+
+    Up to version 10, the specification puts the odd element at the other end than from 11 on. `node` gets a caveat if
+    a size is not known.
+    """
+    upper, output_shape = node.get("auto_pad", "NOTSET"), node.get("output_shape")
+    if output_shape is None and not upper.startswith("SAME"):
+        return
+    totals = _deconvolution_padding(node, list(output_shape) if output_shape else None)
+    if totals is None:
+        node.caveats.append("if an axis is padded by an odd number, its specification differs before version 11")
+    elif min(totals) >= 0 and any(total % 2 for total in totals):
+        smaller = [total // 2 for total in totals]
+        larger = [total - half for total, half in zip(totals, smaller)]
+        node.drop("auto_pad", "output_shape")
+        node.set("pads", smaller + larger if upper == "SAME_UPPER" else larger + smaller)
+
+
+def _deconvolution_padding(node: EditedNode, output_shape: Optional[List[int]]) -> Optional[List[int]]:
+    """Return by how many elements each axis of a ConvTranspose is padded; None if a size is not known.
+
+    `output_shape`: the sizes of the result; None: those of the data times the strides.
+    """
+    data, weights = node.fact(0).shape, node.fact(1).shape
+    kernel = node.get("kernel_shape", weights[2:] if weights else None)
+    if data is None or kernel is None or None in data[2:] or None in list(kernel):
+        return None
+    rank = len(kernel)
+    strides, dilations = (list(node.get(name, [1] * rank)) for name in ("strides", "dilations"))
+    extra = list(node.get("output_padding", [0] * rank))
+    sizes = [size or 0 for size in data[2:]]
+    targets = [size * stride for size, stride in zip(sizes, strides)] if output_shape is None else output_shape[-rank:]
+    full = [
+        stride * (size - 1) + added + (width - 1) * dilation + 1
+        for size, stride, added, width, dilation in zip(sizes, strides, extra, kernel, dilations)
+    ]
+    return [total - target for total, target in zip(full, targets)]
+
+
+register("ConvTranspose", 11, keep, _write_deconvolution_pads)
 register_added("AveragePool", 7, {"count_include_pad": 0})
 register_added("AveragePool", 10, {"ceil_mode": 0})
 register_added("AveragePool", 19, {"dilations": ()})
-register("AveragePool", 19, keep, _require_whole_windows)
-register("MaxPool", 22, keep, _require_whole_windows)
+register(("AveragePool", "MaxPool"), 22, keep, _require_whole_windows)
 register_added("MaxPool", 8, {"storage_order": 0}, outputs=1)
 register_added("MaxPool", 10, {"ceil_mode": 0, "dilations": ()})
 register(("LpPool", "GlobalLpPool"), 2, _integer_power, _float_power)

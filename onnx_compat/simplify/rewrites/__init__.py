@@ -11,6 +11,7 @@ from onnx_compat.simplify.rewrites.constant_folding import constant_folding
 from onnx_compat.simplify.rewrites.dead_code import dead_code
 from onnx_compat.simplify.rewrites.equal_values import equal_values
 from onnx_compat.simplify.rewrites.gemm import gemm_bias, gemm_transposes
+from onnx_compat.simplify.rewrites.input_scales import input_scales
 from onnx_compat.simplify.rewrites.known_branches import known_branches
 from onnx_compat.simplify.rewrites.layer_scales import layer_scales
 from onnx_compat.simplify.rewrites.neutral_elements import neutral_elements
@@ -42,6 +43,7 @@ SCHEDULE = Schedule(
         merged_slices,
         layer_padding,
         layer_scales,
+        input_scales,
         gemm_bias,
         gemm_transposes,
         shared_initializers,

@@ -9,7 +9,7 @@ from onnx_compat.passes.channels import channel_vector, scale_channels
 from onnx_compat.simplify.graph_draft import GraphDraft
 from onnx_compat.simplify.node import DraftNode
 
-__all__ = ["ChannelLayer", "find_layer"]
+__all__ = ["ChannelLayer", "find_layer", "has_digits", "normalization_factors"]
 
 #: The operators of layers.
 _LAYERS = frozenset(["BatchNormalization", "Conv", "ConvTranspose", "Gemm", "MatMul"])
@@ -69,7 +69,7 @@ class ChannelLayer:
                 replaced[2] = bias
         with np.errstate(over="ignore"):
             arrays = {index: self.dtype.round(array) for index, array in replaced.items()}
-        if not all(_has_digits(replaced[index], array) for index, array in arrays.items()):
+        if not all(has_digits(replaced[index], array) for index, array in arrays.items()):
             return False
         inputs = [*self.node.inputs, "", ""]
         if not all(draft.affords(array, self.dtype, inputs[index]) for index, array in arrays.items()):
@@ -97,7 +97,7 @@ class ChannelLayer:
         return None if vector is None else np.broadcast_to(vector.astype(np.float64), (self.channels,))
 
 
-def _has_digits(exact: np.ndarray, rounded: np.ndarray) -> bool:
+def has_digits(exact: np.ndarray, rounded: np.ndarray) -> bool:
     """Whether all rounded numbers are finite, and no number that matters has lost its digits by underflow.
 
     A number below 2^-24 times the largest one does not matter: trained layers have weights that are nearly 0.

@@ -187,8 +187,21 @@ def _check_calls(model: fb.ModelSpec) -> None:
     waiting = set(range(len(calls)))
     while waiting:
         free = {number for number in waiting if not calls[number] & waiting}
-        _require(bool(free), "the subgraphs %s" % sorted(waiting), "they call themselves")
+        _require(bool(free), "the subgraphs %s" % (free or _find_cycle(calls, waiting)), "they call themselves")
         waiting -= free
+
+
+def _find_cycle(calls: Sequence[Set[int]], waiting: Set[int]) -> List[int]:
+    """Return the subgraphs of a cycle of calls, in ascending order.
+
+    `calls`: for each subgraph, the subgraphs that it calls. Each subgraph of `waiting` must call one of `waiting`.
+    """
+    path = [min(waiting)]
+    while True:
+        callee = min(calls[path[-1]] & waiting)
+        if callee in path:
+            return sorted(path[path.index(callee) :])
+        path.append(callee)
 
 
 def _called_subgraphs(graph: fb.SubGraph) -> Iterator[int]:

@@ -51,7 +51,9 @@ from onnx_compat_tflite.tensor_dump import TensorDump
 
 __all__ = ["SHIM", "TFLiteShim"]
 
-#: The largest file that is run once after it was written. A run of a larger one may take longer than its conversion.
+#: The largest file that is run once after it was written. A run of a larger one may take longer than its conversion. Processor
+#: time for seven 3x3 convolutions of 128 channels (4.1 MB, LiteRT 2.3): 0.01 s to convert; 0.06 s to run at 56x56, and 0.22 s
+#: at 112x112.
 _CHEAP_BYTES = 4 << 20
 
 

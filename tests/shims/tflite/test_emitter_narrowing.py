@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
 import numpy as np
+import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx_compat_tflite import features
@@ -149,6 +150,34 @@ def test_indices_that_provably_fit_are_cast_alone(tmp_path: Path) -> None:
     main = fb.read(str(tmp_path / "m.tflite")).subgraphs[0]
     wide = {op.builtin for op in main.operators if "int64" in [main.tensors[i or 0].dtype for i in op.inputs]}
     assert wide and not {"MAXIMUM", "MINIMUM", "EQUAL"} & wide, wide
+
+
+@pytest.mark.parametrize(("operator", "step"), [("ReduceMin", 1), ("ReduceMax", -1)])
+def test_the_extreme_of_no_elements_is_clamped(operator: str, step: int, tmp_path: Path) -> None:
+    """The elements come from int32, so they fit. The extreme of no elements is that of int64, and does not fit."""
+    nodes = [
+        helper.make_node("Cast", ["v"], ["wide"], to=TensorProto.INT64),
+        helper.make_node(operator, ["wide"], ["end"], keepdims=1),
+        helper.make_node("Slice", ["x", "start", "end", "axes", "step"], ["y"]),
+    ]
+    constants = {"start": np.array([0 if step > 0 else -1]), "axes": np.array([0]), "step": np.array([step])}
+    for open_name in ("v", ""):
+        feed = {"x": X, "v": np.array([2, 3], np.int32)}
+        proto = onnx.load_from_string(model(nodes, feed, constants))
+        if open_name:
+            proto.graph.input[1].type.tensor_type.shape.dim[0].dim_param = "n"
+        file = onnx_compat.convert(proto, tmp_path / "m.tflite", shim="tflite")
+        main = fb.read(str(file)).subgraphs[0]
+        wide = {op.builtin for op in main.operators if "int64" in [main.tensors[i or 0].dtype for i in op.inputs]}
+        assert ({"MAXIMUM", "MINIMUM"} <= wide) == bool(open_name), wide
+        for v in [[2, 3], *([[]] if open_name else [])]:
+            feed = dict(feed, v=np.array(v, np.int32))
+            expected = onnx_compat.run(proto, feed, shim="reference")[0]
+            for result in (
+                onnx_compat.load_converted(file).run(feed)[0],
+                onnx_compat.run(proto, feed, shim="tflite")[0],
+            ):
+                np.testing.assert_array_equal(result, expected, err_msg=str(v))
 
 
 def test_known_sizes_that_do_not_fit_are_refused(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import contextlib
 import copy
 import os
 from pathlib import Path
-from typing import Any, Callable, List
+from typing import Any, Callable, Dict, List
 
 import numpy as np
 import pytest
@@ -118,6 +118,30 @@ def test_subgraphs_that_call_themselves(tmp_path: Path) -> None:
     graph.operators.append(fb.OperatorSpec("IF", [flag, 0], [graph.add(fb.TensorSpec("z", F, (1, 12)))], options))
     with pytest.raises(InvalidModelError, match="call themselves"):
         validate_file(model)
+
+
+@pytest.mark.parametrize(
+    ("calls", "cycle"),
+    [
+        ({0: [1], 1: [1]}, "subgraphs [1]"),
+        ({0: [1, 3], 1: [2], 2: [1], 3: []}, "subgraphs [1, 2]"),
+        ({0: [1], 1: [2, 3], 2: [3], 3: [2, 4], 4: []}, "subgraphs [2, 3]"),
+    ],
+)
+def test_the_cycle_alone_is_named(calls: Dict[int, List[int]], cycle: str) -> None:
+    """The subgraphs that call into the cycle, or that it calls, are no part of it."""
+    model = network()
+    model.subgraphs += [copy.deepcopy(model.subgraphs[0]) for _ in range(len(calls) - 1)]
+    for caller, callees in calls.items():
+        graph = model.subgraphs[caller]
+        for callee in callees:
+            flag = graph.add(fb.TensorSpec("flag", "bool", (), np.array(True)))
+            options = {"then_subgraph_index": callee, "else_subgraph_index": callee}
+            result = graph.add(fb.TensorSpec("z", F, (1, 12)))
+            graph.operators.append(fb.OperatorSpec("IF", [flag, 0], [result], options))
+    with pytest.raises(InvalidModelError) as raised:
+        validate_file(model)
+    assert "the %s" % cycle in str(raised.value)
 
 
 def make_quantized_model() -> fb.ModelSpec:

@@ -39,6 +39,8 @@ class Names:
         self.operations: Dict[int, Any] = {}
         #: The id of an operation -> the ONNX node that it computes for.
         self.owners: Dict[int, str] = {}
+        #: A base name -> the last number that `fresh` has appended to it. Every number up to it is used.
+        self._last: Dict[str, int] = {}
         self._main: Dict[str, Node] = {}
         self._reserved: Dict[str, str] = {}
 
@@ -108,8 +110,9 @@ class Names:
         """
         foreign = r"[^A-Za-z0-9_-]+" if weighty else r"[^A-Za-z0-9_.-]+"
         base = re.sub(foreign, "_", wanted.strip("/")).lstrip("_-") or "values"
-        name, count = base, 1
+        name = base
         while name in self.used_names:
-            name, count = "%s_%d" % (base, count), count + 1
+            self._last[base] = self._last.get(base, 0) + 1
+            name = "%s_%d" % (base, self._last[base])
         self.used_names.add(name)
         return name

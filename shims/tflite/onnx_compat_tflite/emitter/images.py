@@ -95,7 +95,7 @@ def _trial_sizes(scaled: ResizedAxis) -> Tuple[int, int]:
     """
     if is_static(scaled.before) and is_static(scaled.after):
         return int(scaled.before), int(scaled.after)
-    return _TRIAL_SIZE, int(_TRIAL_SIZE * (scaled.factor or 1))
+    return _TRIAL_SIZE, int(_TRIAL_SIZE * (scaled.number or 1))
 
 
 def _scaled_axis(before: Extent, after: Extent, factor: Optional[float]) -> ResizedAxis:
@@ -242,7 +242,7 @@ def _add_resize(builder: Builder, x: Handle, factors: Sequence[Any], attributes:
     if all(map(is_static, after)):
         size = builder.ints(*after)
     else:
-        multipliers = [0 if is_static(axis.after) else int(axis.factor or 1) for axis in (height, width)]
+        multipliers = [0 if is_static(axis.after) else int(axis.number or 1) for axis in (height, width)]
         fixed_sizes: List[Any] = [axis.after if is_static(axis.after) else 0 for axis in (height, width)]
         size = elementwise.mul(
             builder, slicing.slice_axis(builder, builder.shape_tensor(x), 0, 1, 3), builder.ints(*multipliers)

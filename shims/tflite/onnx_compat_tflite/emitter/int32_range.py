@@ -15,8 +15,10 @@ _COUNTS_OR_LOCATES = frozenset(("ARG_MAX", "ARG_MIN", "WHERE"))
 #: Operators whose results hold only elements of their operands.
 _MOVES_ELEMENTS = frozenset(
     "RESHAPE TRANSPOSE SLICE STRIDED_SLICE GATHER GATHER_ND CONCATENATION PACK EXPAND_DIMS SQUEEZE TILE BROADCAST_TO"
-    " REVERSE_V2 SELECT_V2 MAXIMUM MINIMUM REDUCE_MAX REDUCE_MIN FILL PADV2".split()
+    " REVERSE_V2 SELECT_V2 MAXIMUM MINIMUM FILL PADV2".split()
 )
+#: Operators whose results hold only elements of their operand, unless a reduced axis is empty: then the extreme of int64.
+_EXTREMES = frozenset(("REDUCE_MAX", "REDUCE_MIN"))
 _NARROWER = frozenset("bool int8 uint8 int16 uint16 int32".split())
 
 
@@ -38,7 +40,8 @@ def keeps_int32(builtin: str, inputs: Sequence[Optional[Handle]]) -> bool:
 
     - The result holds indices: ARG_MAX, ARG_MIN and WHERE.
     - The op is a CAST from bool or from an integer dtype in `_NARROWER`.
-    - The result has only elements of the inputs, as for GATHER or MAXIMUM, and `may_overflow` holds for no input.
+    - The result has only elements of the inputs, as for GATHER or MAXIMUM, and `may_overflow` holds for no input. For
+      REDUCE_MAX and REDUCE_MIN, the sizes of all reduced axes must be known to be 1 or more.
 
     False for all other ops, such as ADD. An omitted input is None.
     """
@@ -47,8 +50,17 @@ def keeps_int32(builtin: str, inputs: Sequence[Optional[Handle]]) -> bool:
     if builtin == "CAST":
         source = inputs[0]
         return source is not None and source.dtype in _NARROWER
-    operands = [x for x in inputs if x is not None and x.dtype == "int64"]
-    return builtin in _MOVES_ELEMENTS and all(not may_overflow(x) for x in operands)
+    if builtin not in _MOVES_ELEMENTS and not (builtin in _EXTREMES and _has_elements(*inputs)):
+        return False
+    return not any(x is not None and may_overflow(x) for x in inputs)
+
+
+def _has_elements(x: Optional[Handle], axes: Optional[Handle]) -> bool:
+    """Whether every axis of `x` that `axes` names is known, with a known size of 1 or more."""
+    if x is None or axes is None or not axes.is_constant:
+        return False
+    sizes = [x.dims[int(axis)] for axis in axes.array.reshape(-1)]
+    return all(isinstance(size, int) and size > 0 for size in sizes)
 
 
 def may_overflow(x: Handle) -> bool:

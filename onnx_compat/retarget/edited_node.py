@@ -1,16 +1,17 @@
-"""Draft: a node that rules re-spell for another version of its operator, and the constants that its new form reads."""
+"""EditedNode: a node that rules rewrite for another version of its operator, and the constants that it reads then."""
 
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Sequence
 
 import numpy as np
 
+from onnx_compat.ir.dims import Extent
 from onnx_compat.ir.dtypes import DType, int64
-from onnx_compat.retarget.knowledge import NO_FACT, Fact, NodeFacts, Shape
+from onnx_compat.retarget.inferred_facts import NO_FACT, Fact, NodeFacts, Shape
 
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["Draft", "Inexpressible", "NewConstant"]
+__all__ = ["EditedNode", "Inexpressible", "NewConstant", "UnknownValue"]
 
 #: The Python value of an attribute.
 AttributeValue = Any
@@ -18,6 +19,14 @@ AttributeValue = Any
 
 class Inexpressible(Exception):
     """Raised by a rule if the other version cannot express a node by its form alone. The text is the reason."""
+
+
+class UnknownValue(Inexpressible):
+    """Raised by a rule that needs the elements of an input which no constant gives. `name`: the name of the input."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__("the value of '%s' is not a constant of the model" % name)
+        self.name = name
 
 
 class NewConstant(NamedTuple):
@@ -29,26 +38,26 @@ class NewConstant(NamedTuple):
     dtype: DType
 
 
-class Draft:
+class EditedNode:
     """A node while rules change its form.
 
-    - node: the NodeProto, a copy that the rules edit.
+    - proto: the NodeProto, a copy that the rules edit.
     - facts: returns the types, shapes and known values of the inputs and outputs of the original node.
     - constants: the constants that the new form reads. An input has the placeholder of its constant as its name.
     - caveats: where the new form may differ, as texts for the plan.
     """
 
     def __init__(self, node: "onnx.NodeProto", facts: Callable[[], NodeFacts]) -> None:
-        self.node = type(node)()
-        self.node.CopyFrom(node)
+        self.proto = type(node)()
+        self.proto.CopyFrom(node)
         self.constants: List[NewConstant] = []
         self.caveats: List[str] = []
         #: Whether the node comes from Upsample, whose scales are at least 1 by its specification.
         self.only_enlarges = False
-        self._learn = facts
+        self._infer_facts = facts
         self._inputs = list(node.input)
         self._facts: Dict[str, Fact] = {}
-        self._is_learned = False
+        self._has_facts = False
 
     # attributes
 
@@ -59,7 +68,7 @@ class Draft:
         """
         import onnx
 
-        for attribute in self.node.attribute:
+        for attribute in self.proto.attribute:
             if attribute.name == name:
                 if attribute.ref_attr_name:
                     raise Inexpressible("its attribute '%s' is set by each call of its function" % name)
@@ -68,7 +77,7 @@ class Draft:
         return default
 
     def has(self, name: str) -> bool:
-        return any(attribute.name == name for attribute in self.node.attribute)
+        return any(attribute.name == name for attribute in self.proto.attribute)
 
     def set(self, name: str, value: AttributeValue) -> None:
         """Set an attribute, at the position of the old one or at the end."""
@@ -78,19 +87,19 @@ class Draft:
             attribute_proto = onnx.AttributeProto(name=name, type=onnx.AttributeProto.INTS)
         else:
             attribute_proto = onnx.helper.make_attribute(name, value)
-        for attribute in self.node.attribute:
+        for attribute in self.proto.attribute:
             if attribute.name == name:
                 attribute.CopyFrom(attribute_proto)
                 return
-        self.node.attribute.append(attribute_proto)
+        self.proto.attribute.append(attribute_proto)
 
     def drop(self, *names: str) -> None:
         """Remove attributes, as far as the node has them."""
-        kept = [attribute for attribute in self.node.attribute if attribute.name not in names]
-        if len(kept) < len(self.node.attribute):
+        kept = [attribute for attribute in self.proto.attribute if attribute.name not in names]
+        if len(kept) < len(self.proto.attribute):
             kept = [type(attribute).FromString(attribute.SerializeToString()) for attribute in kept]
-            del self.node.attribute[:]
-            self.node.attribute.extend(kept)
+            del self.proto.attribute[:]
+            self.proto.attribute.extend(kept)
 
     def drop_default(self, name: str, default: AttributeValue, also: Sequence[AttributeValue] = ()) -> None:
         """Remove an attribute that the other version lacks. Raises Inexpressible for a value that has an effect.
@@ -107,34 +116,43 @@ class Draft:
     # inputs and outputs
 
     def has_input(self, index: int) -> bool:
-        return index < len(self.node.input) and bool(self.node.input[index])
+        return index < len(self.proto.input) and bool(self.proto.input[index])
 
     def has_output(self, index: int) -> bool:
-        return index < len(self.node.output) and bool(self.node.output[index])
+        return index < len(self.proto.output) and bool(self.proto.output[index])
 
     def fact(self, index: int) -> Fact:
         """Return the fact of an input. Nothing is known of an omitted input."""
-        if not self._is_learned:
-            self._is_learned = True
-            learned = dict(zip(self._inputs, self._learn().inputs))
-            self._facts = dict(learned, **self._facts)
-        return self._facts.get(self.node.input[index], NO_FACT) if index < len(self.node.input) else NO_FACT
+        if not self._has_facts:
+            self._has_facts = True
+            known_facts = dict(zip(self._inputs, self._infer_facts().inputs))
+            self._facts = dict(known_facts, **self._facts)
+        return self._facts.get(self.proto.input[index], NO_FACT) if index < len(self.proto.input) else NO_FACT
+
+    def extents(self, index: int) -> Optional[Sequence[Optional[Extent]]]:
+        """Return the sizes of an input, where equal symbolic sizes are equal objects. None if its rank is not known."""
+        fact = self.fact(index)
+        return fact.shape if fact.extents is None else fact.extents
 
     def output_shape(self, index: int) -> Shape:
         """Return the shape of an output; None if its rank is not known."""
-        return self._learn().output(index).shape
+        return self._infer_facts().output(index).shape
+
+    def output_rank(self, index: int) -> Optional[int]:
+        """Return the rank of an output; None if it is unknown."""
+        return self._infer_facts().output(index).rank
 
     def set_input(self, index: int, name: str) -> None:
         """Set an input. Inputs before it that do not exist become omitted inputs. Omitted inputs at the end vanish."""
-        while len(self.node.input) <= index:
-            self.node.input.append("")
-        self.node.input[index] = name
-        while self.node.input and not self.node.input[-1]:
-            del self.node.input[-1]
+        while len(self.proto.input) <= index:
+            self.proto.input.append("")
+        self.proto.input[index] = name
+        while self.proto.input and not self.proto.input[-1]:
+            del self.proto.input[-1]
 
     def drop_input(self, index: int) -> None:
         """Omit an input; if it is the last, remove it."""
-        if index < len(self.node.input):
+        if index < len(self.proto.input):
             self.set_input(index, "")
 
     def add_input(self, index: int, label: str, value: object, dtype: DType = int64) -> None:
@@ -145,34 +163,34 @@ class Draft:
         self._facts[placeholder] = Fact("tensor(%s)" % dtype.spelling, array.shape, array)
         self.set_input(index, placeholder)
 
-    # knowledge
+    # facts
 
     def rank(self, index: int = 0) -> int:
         """Return the rank of an input. Raises Inexpressible if it is unknown."""
         rank = self.fact(index).rank
         if rank is None:
-            raise Inexpressible("the rank of '%s' is not known" % self.node.input[index])
+            raise Inexpressible("the rank of '%s' is not known" % self.proto.input[index])
         return rank
 
     def dtype(self, index: int = 0) -> DType:
         """Return the dtype of an input. Raises Inexpressible if it is unknown."""
         dtype = self.fact(index).dtype
         if dtype is None:
-            raise Inexpressible("the type of '%s' is not known" % self.node.input[index])
+            raise Inexpressible("the type of '%s' is not known" % self.proto.input[index])
         return dtype
 
     def array_of(self, index: int) -> np.ndarray:
-        """Return the elements of an input. Raises Inexpressible if they are only known when the model runs."""
+        """Return the elements of an input. Raises UnknownValue if they are only known when the model runs."""
         value = self.fact(index).value
         if value is None:
-            raise Inexpressible("the value of '%s' is not a constant of the model" % self.node.input[index])
+            raise UnknownValue(self.proto.input[index])
         return value
 
     def integers_of(self, index: int) -> List[int]:
-        """Return the elements of an input as a list of ints. Raises Inexpressible if they are not known."""
+        """Return the elements of an input as a list of ints. Raises UnknownValue if they are not known."""
         return [int(item) for item in self.array_of(index).reshape(-1)]
 
     def size(self, index: int, axis: int) -> Optional[int]:
-        """Return the size of an axis of an input; None if it is unknown or symbolic."""
+        """Return the size of an axis of an input; None if it is unknown or symbolic, or there is no such axis."""
         shape = self.fact(index).shape
-        return None if shape is None else shape[axis]
+        return shape[axis] if shape is not None and -len(shape) <= axis < len(shape) else None

@@ -1,10 +1,10 @@
-"""Knowledge: the types, shapes and known values at each node of an onnx.ModelProto, learned by one trace of the model.
+"""Inferred facts: the types, shapes and known values at each node of an onnx.ModelProto, from one trace of the model.
 
 The trace reads a copy of the model without its weights: an initializer of more than `SMALL` elements becomes an input.
 So the copy is small, and no weight is decoded.
 """
 
-from typing import TYPE_CHECKING, Any, Dict, Iterator, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Collection, Dict, Iterator, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -14,14 +14,14 @@ from onnx_compat.execution.support import declared_structures
 from onnx_compat.ir.dims import Extent, is_static
 from onnx_compat.ir.dtypes import DType
 from onnx_compat.model import GraphNode, load
-from onnx_compat.retarget.protos import value_info, walk
+from onnx_compat.retarget.protos import graphs_of, value_info, walk
 from onnx_compat.tracing.interpreter import Interpreter
 from onnx_compat.tracing.values import SequenceValue, Tensor
 
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["NO_FACT", "SMALL", "Fact", "ModelFacts", "NodeFacts", "learn", "nodes_of"]
+__all__ = ["NO_FACT", "SMALL", "Fact", "ModelFacts", "NodeFacts", "infer_facts", "is_small", "nodes_of"]
 
 #: The largest number of elements of an initializer that the trace knows, and of a known value that is kept.
 SMALL = 4096
@@ -59,7 +59,9 @@ NO_FACT = Fact()
 class NodeFacts(NamedTuple):
     """The facts of a node's inputs and outputs, and of the outer values that its subgraphs read.
 
-    `node` is the node as the trace saw it; None if the trace did not see it.
+    - node: the node as the trace saw it; None if the trace did not see it. The names of a function's node are those of
+      the first call.
+    - captured: name in `node` -> fact, of the outer values. Of a function's node, only its keys hold for all calls.
     """
 
     inputs: Tuple[Fact, ...] = ()
@@ -75,7 +77,7 @@ class NodeFacts(NamedTuple):
 
 
 class ModelFacts:
-    """The facts of each node. `of` takes the position of a node in the order of `nodes_of`.
+    """The facts of each node. `of` takes the key of a node: see `nodes_of`.
 
     `error` is the error that ended the trace; None if it did not end early.
     """
@@ -132,12 +134,12 @@ def _merge(first: NodeFacts, second: NodeFacts) -> NodeFacts:
         tuple(map(merge, zip(first.inputs, second.inputs))),
         tuple(map(merge, zip(first.outputs, second.outputs))),
         first.node,
-        {name: merge((fact, second.captured[name])) for name, fact in first.captured.items()},
+        {name: merge((fact, second.captured.get(name, NO_FACT))) for name, fact in first.captured.items()},
     )
 
 
 def nodes_of(model: "onnx.ModelProto") -> "Iterator[Tuple[str, onnx.NodeProto]]":
-    """Yield (key, node) for every node of the main graph, then of each function. Nodes of subgraphs follow their node."""
+    """Yield (key, node) for every node: of the main graph, then of each function. A node precedes its subgraphs."""
     for position, node in enumerate(walk(model.graph.node)):
         yield "n%d" % position, node
     for number, function in enumerate(model.functions):
@@ -145,29 +147,48 @@ def nodes_of(model: "onnx.ModelProto") -> "Iterator[Tuple[str, onnx.NodeProto]]"
             yield "f%d_%d" % (number, position), node
 
 
-def learn(model: "onnx.ModelProto") -> ModelFacts:
+def infer_facts(model: "onnx.ModelProto", open_inputs: Collection[str] = (), is_checked: bool = True) -> ModelFacts:
     """Trace a copy of the model without weights, and return the facts of its nodes.
 
-    The default of an input counts as its value: a rule that uses it fixes the input. An error of the trace ends it early, and is kept in the result. Errors of `load` pass.
+    - open_inputs: the inputs with a default that a caller may replace: their values are not known. The defaults of
+      other inputs are.
+
+    - is_checked: whether `load` accepts the model. Otherwise its errors are treated like those of the trace.
+
+    An error of the trace ends it early, and is kept in the result: only declared types and constants are known then.
+    Raises the errors of `load` for a model that should be accepted.
     """
     from onnx_compat.discovery import selection
 
-    knowledge = ModelFacts()
-    copy = _without_weights(model)
-    loaded = load(copy.SerializeToString())
-    interpreter = Interpreter(tolerant=True, observe=knowledge.observe)
+    model_facts = ModelFacts()
+    copy = _without_weights(model, open_inputs)
+    interpreter = Interpreter(tolerant=True, observe=model_facts.observe)
+    loaded = load(copy.SerializeToString()) if is_checked else None
     try:
+        loaded = load(copy.SerializeToString()) if loaded is None else loaded
         with selection.find(selection.REFERENCE).scratch() as emitter:
             trace_model(loaded, emitter, declared_structures(loaded.graph), Specialisation(), interpreter)
     except OnnxCompatError as error:
-        knowledge.error = error
-    if interpreter.unseen or knowledge.error is not None:
-        _fill_in(knowledge, copy)
-    return knowledge
+        model_facts.error = error
+    is_observed = all(key in model_facts.facts for key, _ in nodes_of(copy))
+    if interpreter.unseen or not is_observed or _has_optionals(copy):
+        _fill_in(model_facts, copy)
+    return model_facts
 
 
-def _fill_in(knowledge: ModelFacts, copy: "onnx.ModelProto") -> None:
-    """Add to `knowledge` the types that the shape inference of onnx finds, for values that the trace did not reach."""
+def _has_optionals(model: "onnx.ModelProto") -> bool:
+    """Whether values of the model are optionals, which the trace replaces by their content."""
+    ports = [*model.graph.input, *model.graph.output]
+    return any(port.type.HasField("optional_type") for port in ports) or any(
+        node.op_type == "Optional" for _, node in nodes_of(model)
+    )
+
+
+def _fill_in(model_facts: ModelFacts, copy: "onnx.ModelProto") -> None:
+    """Add to `model_facts` what is declared, constant or inferred by onnx, for values that the trace did not reach.
+
+    The type of an optional replaces that of its content.
+    """
     import onnx
 
     try:
@@ -175,36 +196,84 @@ def _fill_in(knowledge: ModelFacts, copy: "onnx.ModelProto") -> None:
     except Exception:  # noqa: BLE001 (its errors have no common base, and the trace is the first source)
         graph = copy.graph
     declared = {port.name: _fact_of_type(port.type) for port in [*graph.value_info, *graph.input, *graph.output]}
-    for tensor in copy.graph.initializer:
-        declared[tensor.name] = Fact("tensor(%s)" % DType.of(tensor.data_type).spelling, tuple(tensor.dims))
+    declared.update(_constants_in(copy.graph.node))
+    for inner in graphs_of(copy.graph):
+        declared.update((tensor.name, _fact_of_tensor(tensor)) for tensor in inner.initializer)
+    _add_declared(model_facts, copy.graph.node, declared)
+    for function in copy.functions:
+        _add_declared(model_facts, function.node, _constants_in(function.node))
+
+
+def _add_declared(model_facts: ModelFacts, nodes: "Sequence[onnx.NodeProto]", declared: Mapping[str, Fact]) -> None:
+    """Add to `model_facts` the facts in `declared` (value name -> fact) of the values that the nodes read and compute."""
 
     def better(fact: Fact, name: str) -> Fact:
-        return declared.get(name, fact) if fact.type is None else fact
+        known = declared.get(name, NO_FACT)
+        return known if fact.type is None or (known.type or "").startswith("optional") else fact
 
-    for node in walk(copy.graph.node):
-        facts = knowledge.of(node.name)
+    for node in walk(nodes):
+        facts = model_facts.of(node.name)
         inputs = tuple(better(facts.input(k), name) for k, name in enumerate(node.input))
         outputs = tuple(better(facts.output(k), name) for k, name in enumerate(node.output))
-        knowledge.facts[node.name] = NodeFacts(inputs, outputs, facts.node)
+        model_facts.facts[node.name] = facts._replace(inputs=inputs, outputs=outputs)
+
+
+def _constants_in(nodes: "Sequence[onnx.NodeProto]") -> Dict[str, Fact]:
+    """Return value name -> fact of the small tensors in Constant nodes, also of subgraphs."""
+    constants: Dict[str, Fact] = {}
+    for node in walk(nodes):
+        for attribute in node.attribute:
+            if node.op_type == "Constant" and not node.domain and not attribute.ref_attr_name:
+                if attribute.name == "value":
+                    constants[node.output[0]] = _fact_of_tensor(attribute.t)
+                elif attribute.name in ("value_int", "value_ints"):
+                    elements = np.asarray(attribute.i if attribute.name == "value_int" else attribute.ints, np.int64)
+                    constants[node.output[0]] = Fact("tensor(int64)", elements.shape, elements)
+    return constants
+
+
+def _fact_of_tensor(tensor: "onnx.TensorProto") -> Fact:
+    """Return the type and shape of a tensor, and its elements if they are few integers or floats of numpy."""
+    from onnx import numpy_helper
+
+    dtype, shape = DType.of(tensor.data_type), tuple(tensor.dims)
+    is_known = is_small(tensor) and dtype.native and dtype.kind in "iuf"
+    return Fact("tensor(%s)" % dtype.spelling, shape, numpy_helper.to_array(tensor) if is_known else None)
 
 
 def _fact_of_type(kind: "onnx.TypeProto") -> Fact:
-    """Return the fact that a declared tensor type states. Nothing is known of other types."""
-    if not kind.HasField("tensor_type") or not kind.tensor_type.elem_type:
-        return NO_FACT
-    tensor = kind.tensor_type
+    """Return the fact that a declared type states."""
     shape: Shape = None
-    if tensor.HasField("shape"):
-        shape = tuple(dim.dim_value if dim.HasField("dim_value") else None for dim in tensor.shape.dim)
-    return Fact("tensor(%s)" % DType.of(tensor.elem_type).spelling, shape)
+    if kind.HasField("tensor_type") and kind.tensor_type.HasField("shape"):
+        shape = tuple(dim.dim_value if dim.HasField("dim_value") else None for dim in kind.tensor_type.shape.dim)
+    return Fact(_type_text(kind), shape)
 
 
-def _without_weights(model: "onnx.ModelProto") -> "onnx.ModelProto":
-    """Return a copy of the model for the trace. Its nodes are named by their keys, and its large initializers are inputs."""
+def _type_text(kind: "onnx.TypeProto") -> Optional[str]:
+    """Return a type in the text form of the schemas of onnx: "optional(tensor(float))".
+
+    None: a part of the type is not declared, or it is a map.
+    """
+    name = kind.WhichOneof("value")
+    if name in ("tensor_type", "sparse_tensor_type"):
+        number = getattr(kind, name).elem_type
+        return "%s(%s)" % (name[: -len("_type")], DType.of(number).spelling) if number else None
+    if name in ("sequence_type", "optional_type"):
+        element = _type_text(getattr(kind, name).elem_type)
+        outer = "seq" if name == "sequence_type" else "optional"
+        return None if element is None else "%s(%s)" % (outer, element)
+    return None
+
+
+def _without_weights(model: "onnx.ModelProto", open_inputs: Collection[str]) -> "onnx.ModelProto":
+    """Return a copy of the model for the trace, whose nodes are named by their keys.
+
+    Its large initializers are inputs. The inputs in `open_inputs` have no default.
+    """
     import onnx
 
     copy = onnx.ModelProto(ir_version=model.ir_version, opset_import=model.opset_import, functions=model.functions)
-    stored = [tensor for tensor in model.graph.initializer if _is_small(tensor)]
+    stored = [tensor for tensor in model.graph.initializer if tensor.name not in open_inputs and is_small(tensor)]
     kept = {tensor.name for tensor in stored}
     graph = copy.graph
     graph.name = model.graph.name
@@ -216,14 +285,16 @@ def _without_weights(model: "onnx.ModelProto") -> "onnx.ModelProto":
     types = {tensor.name: tensor for tensor in model.graph.initializer if tensor.name not in kept}
     for port in model.graph.input:
         tensor = types.pop(port.name, None)
-        graph.input.append(port if tensor is None else value_info(tensor))
+        is_declared = port.name in open_inputs and bool(port.type.tensor_type.elem_type)
+        graph.input.append(port if tensor is None or is_declared else value_info(tensor))
     graph.input.extend(value_info(tensor) for tensor in types.values())
     for key, node in nodes_of(copy):
         node.name = key
     return copy
 
 
-def _is_small(tensor: "onnx.TensorProto") -> bool:
+def is_small(tensor: "onnx.TensorProto") -> bool:
+    """Whether the trace knows the elements of an initializer: at most `SMALL`, stored in the model."""
     count = 1
     for size in tensor.dims:
         count *= size

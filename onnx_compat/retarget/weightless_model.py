@@ -1,7 +1,7 @@
-"""Skeletons: a model without its large weights, which are copied from the source to the result in blocks.
+"""Weightless models: models without large weights, which are copied from the source to the result in blocks.
 
 A weight is never decoded, and memory holds one block of it at a time. A field of an initializer of more than `LARGE`
-bytes is a payload: it is not in the skeleton, and is put back behind the other fields of its initializer.
+bytes is a payload: it is not in the weightless model, and is put back behind the other fields of its initializer.
 """
 
 import io
@@ -9,13 +9,14 @@ import os
 from typing import TYPE_CHECKING, Any, BinaryIO, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from onnx_compat.errors import ConversionError, InvalidModelError
+from onnx_compat.retarget.unknown_fields import copy_unknown_fields, varint
 
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["LARGE", "Payload", "Skeleton", "read_skeleton"]
+__all__ = ["LARGE", "Payload", "WeightlessModel", "read_weightless_model"]
 
-#: The largest field of an initializer that stays in the skeleton. The trace needs the values of small initializers.
+#: The largest field of an initializer that stays in a weightless model. The trace needs the values of small initializers.
 LARGE = 1 << 16
 _BLOCK = 1 << 20
 #: The largest message that protobuf reads.
@@ -33,7 +34,7 @@ class Payload(NamedTuple):
     blocks: Callable[[], Iterator[bytes]]
 
 
-class Skeleton:
+class WeightlessModel:
     """A model without payloads.
 
     - proto: the onnx.ModelProto, which may be changed.
@@ -98,33 +99,26 @@ class Skeleton:
 
 def _header(number: int, length: int) -> bytes:
     """Return the header of a field with content: its number, wire type and length."""
-    return _varint(number << 3 | _CONTENT) + _varint(length)
+    return varint(number << 3 | _CONTENT) + varint(length)
 
 
-def _varint(value: int) -> bytes:
-    code = bytearray()
-    while value > 0x7F:
-        code.append(value & 0x7F | 0x80)
-        value >>= 7
-    code.append(value)
-    return bytes(code)
-
-
-def read_skeleton(source: Any) -> Skeleton:
-    """Return the skeleton of a path, bytes or a ModelProto, which `load` has accepted. A ModelProto is not changed.
+def read_weightless_model(source: Any) -> WeightlessModel:
+    """Return the weightless model of a path, bytes or a ModelProto, which `load` has accepted. A ModelProto is not changed.
 
     Raises InvalidModelError if the file has become shorter since.
     """
     if isinstance(source, (bytes, bytearray, memoryview)):
-        return _Scanner(lambda: io.BytesIO(source), len(source)).skeleton()
+        return _Scanner(lambda: io.BytesIO(source), len(source)).read_model()
     if isinstance(source, (str, os.PathLike)):
         path = os.fspath(source)
-        return _Scanner(lambda: open(path, "rb"), os.path.getsize(path)).skeleton()
+        return _Scanner(lambda: open(path, "rb"), os.path.getsize(path)).read_model()
     return _from_proto(source)
 
 
-def _from_proto(source: "onnx.ModelProto") -> Skeleton:
+def _from_proto(source: "onnx.ModelProto") -> WeightlessModel:
     proto = type(source)()
+    copy_unknown_fields(source, proto)
+    copy_unknown_fields(source.graph, proto.graph)
     for field, value in source.ListFields():
         if field.name != "graph":
             _copy_field(proto, field.name, value)
@@ -134,13 +128,14 @@ def _from_proto(source: "onnx.ModelProto") -> Skeleton:
     payloads: Dict[str, List[Payload]] = {}
     for tensor in source.graph.initializer:
         copy = proto.graph.initializer.add()
+        copy_unknown_fields(tensor, copy)
         for field, value in tensor.ListFields():
             size = len(value) if isinstance(value, bytes) else 10 * len(value) if hasattr(value, "__len__") else 0
             if size <= LARGE or field.name in ("dims", "string_data"):
                 _copy_field(copy, field.name, value)
                 continue
             payloads.setdefault(tensor.name, []).append(_field_payload(tensor, field.name))
-    return Skeleton(proto, payloads)
+    return WeightlessModel(proto, payloads)
 
 
 def _copy_field(target: Any, name: str, value: Any) -> None:
@@ -170,7 +165,7 @@ class _Scanner:
         self.open_file = open_file
         self.size = size
 
-    def skeleton(self) -> Skeleton:
+    def read_model(self) -> WeightlessModel:
         import onnx
 
         payloads: Dict[str, List[Payload]] = {}
@@ -182,7 +177,7 @@ class _Scanner:
                     parts += [_header(_GRAPH, len(graph)), graph]
                 else:
                     parts.append(_read(file, start, stop))
-        return Skeleton(onnx.ModelProto.FromString(b"".join(parts)), payloads)
+        return WeightlessModel(onnx.ModelProto.FromString(b"".join(parts)), payloads)
 
     def graph(self, file: BinaryIO, start: int, stop: int, payloads: Dict[str, List[Payload]]) -> bytes:
         parts: List[bytes] = []

@@ -1,25 +1,27 @@
-"""Spell a node for another version of its operator: keep it, or change its form by the rules."""
+"""Forms of a node: keep a node for another version of its operator, or change its form by the rules."""
 
 import functools
 from typing import TYPE_CHECKING, Callable, Optional
 
 from onnx_compat.errors import UnsupportedError
 from onnx_compat.ops import lookup
-from onnx_compat.retarget.draft import Draft, Inexpressible
-from onnx_compat.retarget.knowledge import NodeFacts
+from onnx_compat.retarget.edited_node import EditedNode, Inexpressible
+from onnx_compat.retarget.inferred_facts import NodeFacts
 from onnx_compat.retarget.schemas import find_schema, first_version, form_problem, is_narrower, type_problem
-from onnx_compat.retarget.steps import Respelling, step_at
+from onnx_compat.retarget.steps import VersionStep, step_at
 
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["crosses", "is_untouched", "respell"]
+__all__ = ["has_same_meaning", "is_untouched", "rewrite_node"]
 
 
-def respell(
+def rewrite_node(
     node: "onnx.NodeProto", domain: str, source: int, target: int, facts: Callable[[], NodeFacts]
-) -> Optional[Draft]:
-    """Return a draft of the node for the version `target` of its domain. None: the node stays as it is.
+) -> Optional[EditedNode]:
+    """Return the node as an EditedNode of the version `target` of its domain. None: the node stays as it is.
+
+    An edited node that equals the node has a caveat only.
 
     - domain: the domain of the operator, "" for ai.onnx. source: the version that the node has.
     - facts: returns the facts of the node. They are asked for only where the rules or the types need them.
@@ -28,15 +30,15 @@ def respell(
     """
     if target == 0:
         raise Inexpressible("there is no domain %s" % domain)
-    draft = Draft(node, facts)
+    edited_node = EditedNode(node, facts)
     versions = range(source + 1, target + 1) if target >= source else range(source, target, -1)
     for version in versions:
-        step = _step(domain, draft.node.op_type, version)
+        step = _step(domain, edited_node.proto.op_type, version)
         if step is not None:
-            (step.up if target >= source else step.down)(draft)
-        elif not crosses(domain, draft.node.op_type, version):
-            raise Inexpressible("%s has another meaning before version %d" % (draft.node.op_type, version))
-    operator = draft.node.op_type
+            (step.up if target >= source else step.down)(edited_node)
+        elif not has_same_meaning(domain, edited_node.proto.op_type, version):
+            raise Inexpressible("%s has another meaning before version %d" % (edited_node.proto.op_type, version))
+    operator = edited_node.proto.op_type
     schema = find_schema(domain, operator, target)
     if schema is None:
         first = first_version(domain, operator)
@@ -44,14 +46,14 @@ def respell(
         raise Inexpressible(
             "%s %s" % (operator, "begins with version %d" % (first or 0) if is_later else "is not there")
         )
-    is_changed = draft.node != node
-    problem = form_problem(draft.node, schema) if is_changed or source != target else None
+    is_changed = edited_node.proto != node
+    problem = form_problem(edited_node.proto, schema) if is_changed or source != target else None
     if problem is None and source != target and is_narrower(domain, operator, source, target):
-        inputs = [draft.fact(index) for index in range(len(draft.node.input))]
+        inputs = [edited_node.fact(index) for index in range(len(edited_node.proto.input))]
         problem = type_problem(schema, inputs, facts().outputs)
     if problem is not None:
         raise Inexpressible(problem)
-    return draft if is_changed else None
+    return edited_node if is_changed or edited_node.caveats else None
 
 
 @functools.lru_cache(maxsize=None)
@@ -61,17 +63,17 @@ def is_untouched(domain: str, operator: str, source: int, target: int) -> bool:
     return (
         find_schema(domain, operator, target) is not None
         and not any(_step(domain, operator, version) for version in range(low + 1, high + 1))
-        and all(crosses(domain, operator, version) for version in range(low + 1, high + 1))
+        and all(has_same_meaning(domain, operator, version) for version in range(low + 1, high + 1))
         and not is_narrower(domain, operator, source, target)
     )
 
 
-def _step(domain: str, operator: str, version: int) -> Optional[Respelling]:
+def _step(domain: str, operator: str, version: int) -> Optional[VersionStep]:
     return None if domain else step_at(operator, version)
 
 
 @functools.lru_cache(maxsize=None)
-def crosses(domain: str, operator: str, version: int) -> bool:
+def has_same_meaning(domain: str, operator: str, version: int) -> bool:
     """Whether an operator has the same meaning in a version and in the version before, or is in only one of them."""
     if find_schema(domain, operator, version - 1) is None and find_schema(domain, operator, version) is not None:
         return True  # the schema of the target tells whether it is there

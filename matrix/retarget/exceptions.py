@@ -1,0 +1,53 @@
+"""Declared exceptions: tests of other converters' suites that fail with ours in place, each with its reason."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Dict, NamedTuple
+
+from matrix.data import ROOT
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+__all__ = ["DECLARED", "FORM", "KINDS", "MORE", "REFUSED", "Exceptions", "Reason", "load_exceptions"]
+
+DECLARED = ROOT / "matrix" / "retarget" / "exceptions.toml"
+
+KINDS = (MORE, FORM, REFUSED) = ("more", "form", "refused")
+"""The kinds of exceptions.
+
+- more: ours converts a model whose conversion the suite expects to fail.
+- form: the suite expects nodes that its own converter writes.
+- refused: ours refuses the model.
+"""
+
+
+class Reason(NamedTuple):
+    """The reason why a test fails, and its kind."""
+
+    kind: str
+    text: str
+
+
+Exceptions = Dict[str, Dict[str, Reason]]
+"""Name of a suite -> test -> the reason why it fails."""
+
+
+def load_exceptions(path: Path = DECLARED) -> Exceptions:
+    """Return the declared exceptions. An entry has a suite, a list of tests, their kind and reason.
+
+    Raise ValueError for an unknown kind.
+    """
+    exceptions: Exceptions = {}
+    for entry in tomllib.loads(path.read_text(encoding="utf-8")).get("exception", []):
+        reason = Reason(entry["kind"], entry["reason"])
+        if reason.kind not in KINDS:
+            raise ValueError(
+                "%s: an exception has the kind '%s', not one of %s" % (path.name, reason.kind, ", ".join(KINDS))
+            )
+        exceptions.setdefault(entry["suite"], {}).update(dict.fromkeys(entry["tests"], reason))
+    return exceptions

@@ -1,0 +1,67 @@
+"""Convert a network to another opset, and compare its outputs in onnxruntime: the tasks of the row `networks`."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, Mapping, Tuple
+
+import numpy as np
+
+from matrix.retarget.outcomes import REFUSED, RIGHT, WRONG
+from matrix.simplified.measure import compare_outputs, count_nodes, load_session
+from matrix.suites.cache import Case
+
+__all__ = ["examine"]
+
+
+def examine(path: str, opset: int, case: List[Any], real: Mapping[str, Any]) -> Tuple[str, str, List[int]]:
+    """Convert a network, and run the source and the result in onnxruntime with equal inputs.
+
+    - case: the row of the index that has the inputs; [] for a real network.
+    - real: `shapes`, `values`, `fed` and `ranges` of a real network, from which its inputs are generated.
+
+    Return (outcome, detail, [nodes of the source, nodes of the result, composed nodes]).
+    """
+    import onnx_compat
+    from onnx_compat.retarget.conversion import plan
+
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder) / "model.onnx"
+        try:
+            composed = plan(path, opset).counts["composed"]
+            onnx_compat.convert(path, target, opset=opset, verify=False)
+        except onnx_compat.OnnxCompatError as error:
+            return REFUSED, error.reason[:300], []
+        nodes = [count_nodes(Path(path)), count_nodes(target), composed]
+        try:
+            feeds = list(feeds_of_case(Case(*case)) if case else [real_feed(path, **real)])
+            problem = compare_outputs(load_session(Path(path), optimised=False), load_session(target), feeds)
+        except Exception as error:  # noqa: BLE001 - onnxruntime has no common class of errors
+            problem = str(error)[:300]
+    return WRONG if problem else RIGHT, problem, nodes
+
+
+def feeds_of_case(case: Case) -> Iterator[Dict[str, Any]]:
+    """Yield the recorded inputs of each data set."""
+    for data in case.data_sets():
+        yield data.inputs
+
+
+def real_feed(
+    path: str, shapes: Any, values: Mapping[str, Any], fed: Any, ranges: Mapping[str, Any]
+) -> Dict[str, np.ndarray]:
+    """Return generated inputs by name, the same in every run. The arguments: see `matrix.real.catalog.Network`."""
+    import onnx_compat
+    from onnx_compat.conversion.input_fixing import fix_inputs
+    from onnx_compat.verification.generate import generate
+
+    fixed = fix_inputs(onnx_compat.load(path), {**shapes, **fed}, values)
+    feed: Dict[str, np.ndarray] = generate(fixed.inputs)
+    random = np.random.RandomState(0)
+    for name, (low, high) in ranges.items():
+        is_integer = feed[name].dtype.kind in "iu"
+        sample = (random.randint if is_integer else random.uniform)(low, high, feed[name].shape)
+        feed[name] = np.asarray(sample).astype(feed[name].dtype)
+    feed.update((name, fixed.graph.initializers[name].array()) for name in values)
+    return feed

@@ -1,0 +1,80 @@
+"""The row `nodes`: how many cases of the newest node suite are right at each target, by ours and by other converters."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from typing import List
+
+from matrix.retarget.outcomes import (
+    CONVERTERS,
+    CRASHED,
+    NEVER,
+    OF_NODES,
+    OURS,
+    RIGHT,
+    SHARE_AIM,
+    UNTYPED,
+    entry_key,
+    right_count,
+    total_count,
+)
+from matrix.retarget.pool import ask_all
+from matrix.retarget.result import Entry, Result
+from matrix.suites.cache import Case, read_index
+
+__all__ = ["OPSETS", "line", "measure", "misses"]
+
+OPSETS = (9, 11, 13, 15, 17, 18, 21, 23, 25)
+
+
+def measure(options: argparse.Namespace) -> Result:
+    """Convert the cases to each target with each converter, and run the results."""
+    result = Result()
+    cases = newest_cases(options.case)[:: options.every]
+    for converter in options.converter or CONVERTERS:
+        for opset in options.opset or OPSETS:
+            tasks = ({"case": list(case), "converter": converter, "opset": opset} for case in cases)
+            counted: Counter[str] = Counter()
+            for case, (outcome, detail) in zip(cases, ask_all("node_check", tasks, options.jobs)):
+                counted[outcome] += 1
+                if outcome not in (RIGHT, UNTYPED):
+                    about = {"converter": converter, "opset": opset, "case": case.name}
+                    result.details.append({**about, "outcome": outcome, "detail": detail})
+            entry = {"converter": converter, "opset": opset, "counts": dict(counted)}
+            result.entries[entry_key(converter, opset)] = entry
+            print(line(entry), flush=True)
+            if converter == OURS:
+                result.misses += misses(entry)
+    return result
+
+
+def newest_cases(text: str) -> List[Case]:
+    """Return the node cases of the newest release whose name contains a text."""
+    rows = read_index("node")
+    return [row for row in rows if row.release == rows[-1].release and text in row.name]
+
+
+def line(entry: Entry) -> str:
+    """Return a line of the table: the share of right cases, and the number of cases with each outcome.
+
+    Cases whose types are missing at the target are left out of the share.
+    """
+    counts = entry["counts"]
+    text = ", ".join("%d %s" % (counts[name], name) for name in (*OF_NODES, CRASHED) if counts.get(name))
+    about = entry["converter"], entry["opset"], percentage(entry), total_count(counts), text
+    return "%-12s opset %2d: %5.1f %% of %d: %s" % about
+
+
+def percentage(entry: Entry) -> float:
+    """Return how many of 100 cases are right."""
+    return 100 * right_count(entry["counts"]) / max(total_count(entry["counts"]), 1)
+
+
+def misses(entry: Entry) -> List[str]:
+    """Return a text for each aim that an entry of ours misses."""
+    counts = entry["counts"]
+    texts = ["opset %d: %d %s" % (entry["opset"], counts[name], name) for name in NEVER if counts.get(name)]
+    if percentage(entry) < 100 * SHARE_AIM:
+        texts.append("opset %d: %.1f %% are right" % (entry["opset"], percentage(entry)))
+    return texts

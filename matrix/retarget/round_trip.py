@@ -1,0 +1,51 @@
+"""The row `round_trip`: ONNX to a program to ONNX, three times, over all recorded cases."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from typing import Dict, List
+
+from matrix.harness.select import choose, distinct
+from matrix.retarget.outcomes import FIXED_POINT, NO_PROGRAM, OF_ROUND_TRIPS, VOID
+from matrix.retarget.pool import ask_all
+from matrix.retarget.result import Entry, Result
+from matrix.suites.cache import Case, read_index
+
+__all__ = ["group_cases", "line", "measure"]
+
+
+def measure(options: argparse.Namespace) -> Result:
+    """Write and read the programs of the cases, group by group. Return the counts of the groups."""
+    result = Result()
+    for group, cases in group_cases(options.suite or [], options.case).items():
+        chosen = cases[:: options.every]
+        counted: Counter[str] = Counter()
+        tasks = ({"case": list(case)} for case in chosen)
+        for case, (outcome, detail) in zip(chosen, ask_all("round_trip_check", tasks, options.jobs)):
+            counted[outcome] += 1
+            if outcome not in (FIXED_POINT, NO_PROGRAM, VOID):
+                result.details.append({"case": case.id, "outcome": outcome, "detail": detail})
+                result.misses.append("%s: %s: %s" % (case.id, outcome, detail))
+        result.entries[group] = {"counts": dict(counted)}
+        print(line(group, result.entries[group]), flush=True)
+    return result
+
+
+def group_cases(suites: List[str], text: str) -> Dict[str, List[Case]]:
+    """Return `suite/release` -> its cases, each distinct content once. `suites`: names of suites, or such keys."""
+    names = " ".join(sorted({suite.partition("/")[0] for suite in suites}))
+    groups: Dict[str, List[Case]] = {}
+    for chosen in distinct(choose(names, read_index)):
+        case: Case = chosen.case
+        group = "%s/%s" % (case.suite, case.release)
+        if text in case.name and (not suites or case.suite in suites or group in suites):
+            groups.setdefault(group, []).append(case)
+    return groups
+
+
+def line(group: str, entry: Entry) -> str:
+    """Return a line of the table: how many cases have which outcome."""
+    counts = entry["counts"]
+    names = [*OF_ROUND_TRIPS, *sorted(counts.keys() - set(OF_ROUND_TRIPS))]
+    return "%-24s %s" % (group, ", ".join("%d %s" % (counts[name], name) for name in names if counts.get(name)))

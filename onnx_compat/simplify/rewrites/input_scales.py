@@ -1,0 +1,68 @@
+"""Fold a factor of the input of a convolution into the weights.
+
+    Conv(Mul(x, c), w, b) => Conv(x, c*w, b)
+    Conv(Div(x, c), w, b) => Conv(x, w/c, b)
+
+Conditions: the weights are an initializer, the constant has one number other than zero, and nothing else reads the scaled
+input. The padding of a convolution is zero, with and without the factor. A MatMul keeps the factor of its input: in
+transformers, it often ends a Gelu, which onnxruntime 1.31 fuses only as a whole.
+"""
+
+from typing import Any, Optional
+
+import numpy as np
+
+from onnx_compat.simplify.contract import model_pass
+from onnx_compat.simplify.graph_draft import GraphDraft
+from onnx_compat.simplify.node import DraftNode
+from onnx_compat.simplify.rewrites.examples import example
+from onnx_compat.simplify.rewrites.layers import has_digits
+
+__all__ = ["input_scales"]
+
+
+def _example() -> Any:
+    nodes = (("Mul", "x c", "a"), ("Conv", "a w", "y"))
+    return example(*nodes, shape=("N", 2, 3), c=0.5, w=np.arange(4.0).reshape(2, 2, 1))
+
+
+@model_pass("input_scales", "Conv(Mul(x, c), w) => Conv(x, c*w); also Div", _example, after=["layer_scales"])
+def input_scales(draft: GraphDraft) -> int:
+    """Fold factors of inputs of `draft` into the weights of convolutions. Return the number of removed nodes."""
+    count = 0
+    for conv in [node for node in draft.nodes if node.operator == "Conv"]:
+        scale = draft.producer(conv.input(0))
+        if scale is None or draft.only_reader(conv.input(0)) is not conv or draft.opset < 7:
+            continue
+        weights, spec = draft.constant(conv.input(1)), draft.spec(conv.input(1))
+        if weights is None or spec is None or spec.dtype.kind != "f":
+            continue
+        index = _find_factor(draft, scale, weights.ndim)
+        if index is None:
+            continue
+        factor = float(np.asarray(draft.constant(scale.input(index))).reshape(-1)[0])
+        exact = weights.astype(np.float64) * (factor if scale.operator == "Mul" else 1 / factor)
+        with np.errstate(over="ignore"):
+            array = spec.dtype.round(exact)
+        if not has_digits(exact, array) or not draft.affords(array, spec.dtype, conv.input(1)):
+            continue
+        name = draft.replace_constant(conv, conv.input(1), array, spec.dtype, conv.input(1))
+        draft.set_inputs(conv, [scale.input(1 - index), name, *conv.inputs[2:]])
+        draft.remove(scale)
+        count += 1
+    return count
+
+
+def _find_factor(draft: GraphDraft, node: DraftNode, rank: int) -> Optional[int]:
+    """Return the index of the constant factor of a Mul, or of the constant divisor of a Div. None without such a constant.
+
+    The constant has one finite number other than zero. `rank`: the rank of the scaled tensor, which that of the other
+    operand must equal.
+    """
+    for index in {"Mul": (1, 0), "Div": (1,)}.get(node.operator, ()):
+        array, spec = draft.constant(node.input(index)), draft.spec(node.input(1 - index))
+        if array is None or array.size != 1 or not np.isfinite(array).all() or not array.any():
+            continue
+        if array.ndim < rank or (spec is not None and spec.rank == rank):
+            return index
+    return None

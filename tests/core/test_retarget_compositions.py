@@ -1,0 +1,174 @@
+"""Nodes that are written by a few other operators: with run-time sizes, and where a trace would give more nodes."""
+
+from typing import Any, Dict, List
+
+import numpy as np
+import onnx
+import pytest
+from building import FLOAT, INT64, model, node, require_opset, value
+from onnx import TensorProto, helper
+
+import onnx_compat
+from onnx_compat.errors import UnsupportedError
+from onnx_compat.retarget.conversion import plan, retarget
+
+X = (np.arange(48, dtype=np.float32).reshape(1, 2, 4, 6) % 7) - 3
+
+
+def agree(source: Any, target: int, feed: Dict[str, Any], exact: bool = True) -> Any:
+    """Bring a model to a target, and assert that the checker accepts it and that the reference gives equal outputs."""
+    result = retarget(source, target)
+    onnx.checker.check_model(result, full_check=True)
+    pairs = zip(*(onnx_compat.run(proto, feed, shim="reference") for proto in (result, source)))
+    for got, want in pairs:
+        np.testing.assert_allclose(got, want, rtol=0 if exact else 1e-5, atol=0 if exact else 1e-6)
+    return result
+
+
+def operators(proto: Any) -> List[str]:
+    return [entry.op_type for entry in proto.graph.node]
+
+
+RESIZES: List[Any] = [
+    ({"mode": mode, "coordinate_transformation_mode": coordinates, **more}, bounds)
+    for bounds in ({"scales": [1, 1, 1.5, 0.6]}, {"sizes": [1, 2, 3, 8]})
+    for mode, more in (("nearest", {}), ("linear", {}), ("cubic", {"exclude_outside": 1}))
+    for coordinates in ("half_pixel", "asymmetric", "align_corners", "half_pixel_symmetric", "pytorch_half_pixel")
+]
+RESIZES += [
+    ({"axes": [3, 2], "nearest_mode": "floor"}, {"scales": [2, 0.5]}),
+    ({"axes": [-1], "mode": "linear"}, {"scales": [1.7]}),
+    ({"axes": [2, 3], "keep_aspect_ratio_policy": "not_larger"}, {"sizes": [7, 8]}),
+    ({"axes": [2, 3], "keep_aspect_ratio_policy": "not_smaller", "mode": "linear"}, {"sizes": [7, 8]}),
+]
+
+
+@pytest.mark.parametrize("target", [9, 17])
+@pytest.mark.parametrize(("attributes", "bounds"), RESIZES)
+def test_the_scales_and_sizes_of_a_resize_may_be_inputs(attributes: Any, bounds: Any, target: int) -> None:
+    require_opset(19)
+    ((name, numbers),) = bounds.items()
+    kind, dtype = (FLOAT, np.float32) if name == "scales" else (INT64, np.int64)
+    inputs = ["x", "", "b"] if name == "scales" else ["x", "", "", "b"]
+    ports = [value("x", [1, 2, "h", 6]), value("b", [len(numbers)], kind)]
+    source = model([node("Resize", inputs, ["y"], **attributes)], ports, [value("y", [None] * 4)], opset=19)
+    agree(source, target, {"x": X, "b": np.asarray(numbers, dtype)}, exact=False)
+
+
+@pytest.mark.parametrize(
+    "attributes", [{"antialias": 1, "mode": "linear"}, {"coordinate_transformation_mode": "tf_crop_and_resize"}]
+)
+def test_a_resize_that_needs_its_scales_is_refused(attributes: Any) -> None:
+    require_opset(18)
+    ports = [value("x", [1, 2, 4, 6]), value("b", [4])]
+    roi = {"r": np.float32([0, 0, 0, 0, 1, 1, 1, 1])}
+    resize = node("Resize", ["x", "r", "b"], ["y"], **attributes)
+    with pytest.raises(UnsupportedError, match=r"must be known|that are known"):
+        retarget(model([resize], ports, [value("y", [None] * 4)], roi, opset=18), 9)
+
+
+def test_hard_swish_is_two_nodes() -> None:
+    source = model([node("HardSwish", ["x"], ["y"])], [value("x", [1, 2, 4, 6])], [value("y", [1, 2, 4, 6])], opset=14)
+    result = agree(source, 13, {"x": X}, exact=False)
+    assert operators(result) == ["HardSigmoid", "Mul"]
+    double = model(
+        [node("HardSwish", ["x"], ["y"])], [value("x", [2], TensorProto.DOUBLE)], [value("y", [2], TensorProto.DOUBLE)], opset=14
+    )  # fmt: skip
+    assert "HardSigmoid" not in operators(retarget(double, 13))  # its attribute is no float64
+
+
+@pytest.mark.parametrize(("bounds", "target"), [({"start": 1}, 13), ({"start": -3, "end": -1}, 9), ({"end": 2}, 11)])
+def test_a_part_of_a_shape_is_two_nodes(bounds: Any, target: int) -> None:
+    require_opset(15)
+    source = model(
+        [node("Shape", ["x"], ["y"], **bounds)], [value("x", ["n", 2, "h", 6])], [value("y", [None], INT64)], opset=15
+    )
+    result = agree(source, target, {"x": X})
+    assert operators(result) == ["Shape", "Slice"]
+
+
+@pytest.mark.parametrize("size", [6, 7, 2, 9])
+def test_parts_of_an_unknown_size_are_slices(size: int) -> None:
+    require_opset(18)
+    outputs = ["a", "b", "c", "d"]
+    split = node("Split", ["x"], outputs, axis=-1, num_outputs=4)
+    source = model([split], [value("x", [2, "n"])], [value(name, [2, None]) for name in outputs], opset=18)
+    agree(source, 13, {"x": np.arange(2 * size, dtype=np.float32).reshape(2, size)})
+    assert plan(source, 9).counts["refused"] == 1
+
+
+def test_reductions_of_run_time_axes_have_their_axes_as_inputs_from_opset_18_on() -> None:
+    """ReduceMax takes bools from opset 20 on; at 18 it is composed."""
+    require_opset(20)
+    source = model(
+        [node("ReduceMax", ["x", "a"], ["y"], keepdims=0)],
+        [value("x", [2, 3], TensorProto.BOOL), value("a", [1], INT64)],
+        [value("y", [None], TensorProto.BOOL)],
+        opset=20,
+    )
+    for target in (18, 17):
+        agree(source, target, {"x": np.eye(2, 3) > 0, "a": np.asarray([0])})
+
+
+@pytest.mark.parametrize(
+    ("size", "ceil_mode"),
+    [(3, 0), (4, 1)],
+    ids=["the last window begins in the padding", "the last window has elements"],
+)
+@pytest.mark.parametrize("operator", ["AveragePool", "MaxPool"])
+def test_windows_in_the_padding_do_not_count(size: int, ceil_mode: int, operator: str) -> None:
+    require_opset(22)
+    pool = node(operator, ["x"], ["y"], kernel_shape=[2], strides=[3], pads=[0, 1], ceil_mode=1)
+    source = model([pool], [value("x", [1, 1, size])], [value("y", [1, 1, size - 2])], opset=22)
+    result = agree(source, 21, {"x": np.arange(size, dtype=np.float32).reshape(1, 1, size)})
+    given = {entry.name: helper.get_attribute_value(entry) for entry in result.graph.node[0].attribute}
+    assert given["ceil_mode"] == ceil_mode
+
+
+def sequence_map(further: Any, opset: int = 17) -> Any:
+    """Return a model that adds a further value to each tensor of a sequence, and doubles the sum."""
+    body = helper.make_graph(
+        [node("Add", ["e", "f"], ["sum"]), node("HardSwish", ["sum"], ["act"]), node("Add", ["sum", "sum"], ["twice"])],
+        "body", [value("e"), value("f")], [value("twice"), value("act")],
+    )  # fmt: skip
+    nodes = [
+        node("SequenceConstruct", ["x", "y"], ["s"]),
+        node("SequenceMap", ["s", further], ["t", "u"], body=body, name="map"),
+        node("ConcatFromSequence", ["t"], ["all"], axis=0),
+        node("ConcatFromSequence", ["u"], ["acts"], axis=0),
+    ]
+    proto = model(nodes, [value("x", [2]), value("y", [3])], [value("all", [None]), value("acts", [None])], opset=opset)
+    for name in ("s", "t", "u"):
+        proto.graph.value_info.append(helper.make_tensor_sequence_value_info(name, FLOAT, None))
+    return proto
+
+
+@pytest.mark.parametrize("further", ["s", "one"])
+def test_a_sequence_map_becomes_a_loop_whose_nodes_are_converted(further: str) -> None:
+    require_opset(17)
+    source = sequence_map(further)
+    source.graph.initializer.append(onnx.numpy_helper.from_array(np.float32([10]), "one"))
+    source.graph.value_info.append(value("one", [1]))
+    result = agree(source, 13, {"x": np.float32([1, 2]), "y": np.float32([3, 4, 5])}, exact=False)
+    (loop,) = [entry for entry in result.graph.node if entry.op_type == "Loop"]
+    assert loop.name == "map"
+    inner = {entry.op_type for entry in loop.attribute[0].g.node}
+    assert "HardSwish" not in inner  # of opset 14
+    assert any("'map' (SequenceMap): written as a Loop" in note for note in plan(source, 13).notes)
+    assert "SequenceMap" in operators(retarget(source, 17))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("fmod", [0, 1])
+def test_remainders_of_infinities_and_of_float64(dtype: Any, fmod: int) -> None:
+    """Mod begins with opset 10: before, floats are divided step by step."""
+    numbers = np.asarray([-np.inf, -7.5, -0.0, 0.0, 2.5, 1e30, np.inf, np.nan], dtype)
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    if fmod == 0:
+        require_opset(28)  # which defines Mod of floats by its sign
+    opset = 28 if fmod == 0 else 13
+    source = model(
+        [node("Mod", ["x", "y"], ["z"], fmod=fmod)], [value("x", [8, 1], kind), value("y", [8], kind)],
+        [value("z", [8, 8], kind)], opset=opset,
+    )  # fmt: skip
+    agree(source, 9, {"x": numbers[:, None], "y": numbers})
