@@ -96,7 +96,8 @@ def convert(
     from onnx_compat.passes import recording
     from onnx_compat.verification.html import write_html
 
-    if _check_suffix(path, to) == ONNX and shim != ONNX:
+    file_format = _check_suffix(path, to)
+    if file_format == ONNX and shim != ONNX:
         check_onnx_options(
             is_bundle(path), shim=shim, allow_fallback=allow_fallback, quantize=quantize, calibrate=calibrate,
             block_size=block_size, channels_last=channels_last, portable=portable, force=force, input_type=input_type,
@@ -105,9 +106,7 @@ def convert(
         )  # fmt: skip
         path = output_file(path, ".onnx" if to else None, settings.json, "PATH") or path
         return onnx_format.convert_to_onnx(model, path, onnx_options, check is not False, shapes, values, settings.json)
-    if onnx_options:
-        name = "--" + next(iter(onnx_options)).replace("_", "-")
-        raise click.UsageError("%s is for .onnx files: leave it out, or write a PATH that ends in .onnx" % name)
+    onnx_format.reject_options(onnx_options, file_format)
     suffix = {"tflite": ".tflite", "keras": ".keras", "graphdef": ".pb", ONNX: ".onnx"}.get(to or "")
     path = output_file(path, suffix, settings.json, "PATH") or path
     if page is None and not check:
@@ -122,7 +121,7 @@ def convert(
                 model, path, to=to, shim=shim, shapes=shapes, values=values, allow_fallback=allow_fallback,
                 quantize=quantize, calibrate=calibrate, block_size=block_size, channels_last=channels_last,
                 portable=portable, force=force, input_type=input_type, output_type=output_type,
-                float64_as_float32=float64_as_float32,
+                float64_as_float32=float64_as_float32, **onnx_options,
             )
         )  # fmt: skip
         seconds = time.perf_counter() - start

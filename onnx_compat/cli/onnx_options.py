@@ -11,7 +11,7 @@ from onnx_compat.cli.exit_codes import NEGATIVE, OK
 from onnx_compat.cli.output import emit, emit_json
 from onnx_compat.cli.progress import working
 
-__all__ = ["convert_to_onnx", "options"]
+__all__ = ["convert_to_onnx", "options", "reject_options"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _NAMES = ("opset", "ir_version", "inline_functions", "external_data", "simplify", "dry_run")
@@ -31,7 +31,7 @@ def options(command: _F) -> _F:
     @functools.wraps(command)
     def with_options(*args: Any, **kwargs: Any) -> Any:
         given = {name: kwargs.pop(name) for name in _NAMES}
-        present = {name: value for name, value in given.items() if value not in (None, False)}
+        present = {name: value for name, value in given.items() if value is not None and value is not False}
         return command(*args, onnx_options=present, **kwargs)
 
     flags: List[Any] = [
@@ -48,27 +48,44 @@ def options(command: _F) -> _F:
     return cast(_F, decorated)
 
 
+def reject_options(given: Dict[str, Any], file_format: str) -> None:
+    """Raise a UsageError for an option that a file of a framework, or of a traced program, does not have.
+
+    `given`: the argument `onnx_options` of `options`. `file_format`: the format; "onnx" for a traced program.
+    """
+    from onnx_compat.conversion.convert import ONNX
+
+    rejected = [name for name in given if file_format != ONNX or name not in ("opset", "ir_version")]
+    if rejected:
+        option = "--" + rejected[0].replace("_", "-")
+        text = "%s is for .onnx files: leave it out, or write a PATH that ends in .onnx"
+        if file_format == ONNX:
+            text = "%s is for the nodes of MODEL: leave it out, or leave out --shim onnx"
+        raise click.UsageError(text % option)
+
+
 def convert_to_onnx(
     model: str, path: str, given: Dict[str, Any], verify: bool, shapes: Any, values: Any, json: bool
 ) -> int:
     """Write an .onnx file, or with the option `dry_run` only print the plan. Return the exit code.
 
-    The exit code is NEGATIVE if the printed plan has a refused node, else OK. Raises the errors of `write_onnx`, or of
-    `plan` with `dry_run`.
+    The exit code is NEGATIVE if the printed plan has a refused node, else OK. Raises the errors of `write_onnx`,
+    with `dry_run` too.
 
     - given: the argument `onnx_options` of `options`.
     - verify: whether the file is run beside the model.
-    - shapes, values: as for `onnx_compat.convert`; the plan ignores them.
+    - shapes, values: as for `onnx_compat.convert`.
     - json: whether JSON is printed.
     """
     from onnx_compat.conversion.onnx_options import OnnxOptions
-    from onnx_compat.retarget.conversion import plan, write_onnx
+    from onnx_compat.retarget.conversion import prepare, write_onnx
 
     chosen = dict(given)
-    if chosen.pop("dry_run", False):
-        known = {name: value for name, value in chosen.items() if name in ("opset", "ir_version", "inline_functions")}
+    is_dry = chosen.pop("dry_run", False)
+    onnx_options = OnnxOptions(verify=verify, **chosen)
+    if is_dry:
         with working("Reading %s" % model):
-            result = plan(model, **known)
+            result = prepare(model, path, onnx_options, shapes, values).plan
         if json:
             emit_json(dict(result.to_dict(), ok=result.first_refusal is None))
         else:
@@ -76,7 +93,7 @@ def convert_to_onnx(
         return OK if result.first_refusal is None else NEGATIVE
     with working("Converting %s" % model):
         start = time.perf_counter()
-        written, result = write_onnx(model, path, OnnxOptions(verify=verify, **chosen), shapes, values)
+        written, result = write_onnx(model, path, onnx_options, shapes, values)
         seconds = time.perf_counter() - start
     size = os.path.getsize(written)
     if json:

@@ -169,7 +169,8 @@ def convert(
             folder.
         to: The format: "tflite", "keras", "saved_model", "graphdef" or "onnx". None: the format of the suffix.
         shim: The shim that writes it. None selects the first installed shim that works and writes the format. An .onnx
-            file has the nodes of the model; with the shim "onnx" it has the traced program.
+            file has the nodes of the model; with the shim "onnx" it has the traced program, for the installed
+            onnxruntime or for `opset` and `ir_version`.
         shapes: Shapes of inputs in the file: {"image": (1, 3, 224, 224)}. None leaves a size as it is.
         values: Values in place of inputs, which the file then does not have: {"sampling_rate": 16000}.
         allow_fallback: Whether a model that the format cannot hold as a whole is written as a bundle, at this path with
@@ -231,9 +232,9 @@ def convert(
         from onnx_compat.retarget.conversion import write_onnx
 
         return Path(write_onnx(model, path, onnx_options, shapes, values)[0])
-    reject_onnx_options(onnx_options.given, file_format)
     is_bare = to is None and file_format == "saved_model"
-    writer = find_writer(file_format, shim, _NO_SUFFIX % (path, path) if is_bare else None)
+    hint = _NO_SUFFIX % (path, path) if is_bare else None
+    writer = _writer_of_opset(onnx_options, file_format) or find_writer(file_format, shim, hint)
     writer = writer.portable() if portable else writer
     if bundled and not allow_fallback:
         raise ConversionError("'%s' is a bundle, of parts and a fallback" % path, hint=_ALLOW_FALLBACK + " writes one")
@@ -291,6 +292,20 @@ def convert(
             try_written_file(writer, result_path, file_format, source)
         destination.put(result_path)
     return Path(destination.path)
+
+
+def _writer_of_opset(options: OnnxOptions, file_format: str) -> Optional[Shim]:
+    """Return the writer of traced programs for an opset or IR version; None if neither is given.
+
+    Raises ConversionError for an option that the file format does not have, and for a version that cannot be written.
+    """
+    versions = [name for name in options.given if file_format == ONNX and name in ("opset", "ir_version")]
+    reject_onnx_options([name for name in options.given if name not in versions], file_format)
+    if not versions:
+        return None
+    from onnx_compat.onnx_shim.writer import OpsetWriter
+
+    return OpsetWriter(options.opset, options.ir_version)
 
 
 def _calibration_files(data: CalibrationData) -> Sequence[str]:

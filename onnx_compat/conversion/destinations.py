@@ -11,7 +11,7 @@ import shutil
 import stat
 import tempfile
 from contextlib import contextmanager
-from typing import Any, Iterable, Iterator, List, Optional
+from typing import Any, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 from onnx_compat.conversion.folder_replacement import (
     first_foreign_entry,
@@ -23,7 +23,7 @@ from onnx_compat.conversion.folder_replacement import (
 from onnx_compat.errors import InputError
 from onnx_compat.model.loading import StrPath
 
-__all__ = ["Destination", "absolute_path", "check_not_read", "check_readable", "files_of"]
+__all__ = ["Destination", "absolute_path", "check_not_read", "check_readable", "files_of", "put_together"]
 
 _SCRATCH = ".onnx-compat-"
 _ELSEWHERE = "choose another path"
@@ -180,6 +180,39 @@ class Destination:
         return InputError(
             "'%s' cannot be written: %s" % (self.given, getattr(error, "strerror", None) or error), hint=hint
         )
+
+
+def put_together(files: Sequence[Tuple[Destination, str]]) -> None:
+    """Put several files at their destinations, all or none. `files`: (destination, path of the scratch file).
+
+    They are replaced in order. If one cannot be put, those before it get their old content back. Raises as `put` does.
+    """
+    for destination, _ in files:
+        destination.check()
+    undo: List[Tuple[str, Optional[str]]] = []
+    try:
+        for destination, scratch_path in files:
+            old = None
+            if os.path.lexists(destination.path) and len(files) > 1:
+                old = scratch_path + ".old"
+                _copy_name(destination.path, old)
+            destination.put(scratch_path)
+            undo.append((destination.path, old))
+    except BaseException:
+        for path, old in reversed(undo):
+            if old is None:
+                os.remove(path)
+            else:
+                os.replace(old, path)
+        raise
+
+
+def _copy_name(path: str, name: str) -> None:
+    """Give a file a second name. A symbolic link is copied as a link."""
+    try:
+        os.link(path, name, follow_symlinks=False)
+    except (OSError, NotImplementedError):  # a file system without hard links
+        shutil.copy2(path, name, follow_symlinks=False)
 
 
 def absolute_path(path: StrPath) -> str:

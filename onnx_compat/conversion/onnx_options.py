@@ -54,7 +54,11 @@ def reject_onnx_options(given: Sequence[str], file_format: str) -> None:
     """
     if given:
         reason = "the option '%s' is for .onnx files, not for the format '%s'" % (given[0], file_format)
-        raise ConversionError(reason, hint="leave it out, or write a path that ends in .onnx")
+        hint = "leave it out, or write a path that ends in .onnx"
+        if file_format == "onnx":
+            reason = "the option '%s' is for the nodes of the model, not for a traced program" % given[0]
+            hint = "leave it out, or leave out shim='onnx' (--shim onnx)"
+        raise ConversionError(reason, hint=hint)
 
 
 def check_onnx_options(bundled: bool, **framework_options: Any) -> None:
@@ -65,7 +69,12 @@ def check_onnx_options(bundled: bool, **framework_options: Any) -> None:
     """
     if bundled:
         raise ConversionError("an .onnx file holds every model: there is no bundle of it", hint="leave the .zip out")
-    given = [name for name, value in framework_options.items() if value not in (None, False, ()) and value != []]
+    defaults: Sequence[Any] = (None, False, (), [])
+    given = [
+        name
+        for name, value in framework_options.items()
+        if not any(type(value) is type(default) and value == default for default in defaults)
+    ]
     if given:
         reason = "the option '%s' is for files of frameworks, not for .onnx files" % given[0]
         raise ConversionError(reason, hint="leave it out")

@@ -209,6 +209,7 @@ class Model:
         producer: The name and the version of the exporter: "pytorch 2.1.0".
         source: The argument of `load`: a path as str, bytes or a ModelProto.
         data_files: The real paths of the files with external data.
+        data_folder: The folder of the external data; None if the model was loaded without a folder.
 
     Examples:
         >>> model = onnx_compat.load("digits.onnx")
@@ -227,6 +228,7 @@ class Model:
         producer: str = "",
         source: "ModelSource" = None,
         data_files: Sequence[str] = (),
+        data_folder: Optional[str] = None,
     ) -> None:
         self.graph = graph
         self.opsets: Dict[str, int] = dict(opsets)
@@ -237,6 +239,7 @@ class Model:
         self.producer = producer
         self.source = source
         self.data_files = tuple(data_files)
+        self.data_folder = data_folder
 
     def with_graph(self, graph: Graph) -> "Model":
         """Return a copy of the model with another graph. All other attributes stay."""
@@ -250,6 +253,7 @@ class Model:
             self.producer,
             self.source,
             self.data_files,
+            self.data_folder,
         )
 
     @property

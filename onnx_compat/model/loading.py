@@ -58,7 +58,7 @@ def load(
     """
     if isinstance(source, Model):
         return source
-    data_folder = None if folder is None else Folder(os.fspath(folder))
+    data_folder = folder if folder is None or isinstance(folder, Folder) else Folder(os.fspath(folder))
     if isinstance(source, (bytes, bytearray, memoryview)):
         try:
             return _read_model(BytesSource(bytes(source)), data_folder, source)
@@ -151,6 +151,7 @@ def _read_model(source: Source, folder: Optional[Folder], source_argument: Model
         ("%s %s" % (record.producer_name, record.producer_version)).strip(),
         source_argument,
         () if folder is None else tuple(folder.files),
+        None if folder is None else folder.named,
     )
 
 

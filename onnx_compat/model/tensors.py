@@ -13,7 +13,7 @@ from onnx_compat.model.initializer import Initializer
 from onnx_compat.model.storage import decode_elements, pack_bits, stored_size
 from onnx_compat.model.wire import Message, numbers
 
-__all__ = ["read_dense", "read_sparse"]
+__all__ = ["read_dense", "read_sparse", "read_stored"]
 
 Array = Any  # a numpy array: the stubs of numpy 1.16 to 2.x differ
 Reader = Callable[[], Array]
@@ -62,6 +62,19 @@ def read_dense(record: Message, folder: Optional[Folder], name: str = "") -> Ini
         return Initializer(name, dtype, shape, lambda: decode_elements(read_typed().view(np.uint8), dtype, shape))
     _check_count(where, data.size, needed, "bytes of data")
     return Initializer(name, dtype, shape, lambda: decode_elements(data, dtype, shape))
+
+
+def read_stored(record: Message) -> Array:
+    """Return the data of a dense tensor inside of the model as an array, whose bytes are those that raw_data would hold.
+
+    Raises InvalidModelError if the count of numbers does not fit the shape, or a number does not fit its dtype.
+    """
+    where = "tensor '%s'" % record.name
+    dtype = _dtype(record.data_type, where)
+    _, count = _shape(record.dims, dtype, where)
+    if record.raw_data is not None and record.raw_data.size:
+        return record.raw_data
+    return np.ascontiguousarray(_typed_reader(record, dtype, count, where)())
 
 
 def _dtype(number: int, where: str) -> DType:

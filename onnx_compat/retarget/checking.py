@@ -1,15 +1,22 @@
 """Check a written model: by onnx.checker and shape inference, and by running it beside its source."""
 
+import os
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
 
 from onnx_compat.errors import ConversionError, OnnxCompatError
 from onnx_compat.model import Model
+from onnx_compat.retarget.external_weights import move_weights
+from onnx_compat.retarget.payloads import is_marked
+from onnx_compat.retarget.stand_ins import MAIN, stored_tensors
+from onnx_compat.retarget.weightless_model import WeightlessModel
 
 if TYPE_CHECKING:
     import onnx
 
 __all__ = ["check_form", "compare_with_source"]
 
+#: A model with more bytes of large weights runs in a child process.
+_LARGE_MODEL = 1 << 26
 _REPORT = "this is a defect of onnx-compat: please report it with the model"
 
 
@@ -39,28 +46,57 @@ def _problem_of(model: "onnx.ModelProto") -> Optional[str]:
     return None
 
 
-def compare_with_source(source: Model, result: Model, values: Dict[str, Any]) -> List[str]:
+def compare_with_source(
+    source: Tuple[WeightlessModel, Model], result: Tuple[WeightlessModel, Model], values: Dict[str, Any], folder: str
+) -> List[str]:
     """Run both models with the same generated inputs, and compare their outputs.
 
-    `values`: the inputs of the source that the result no longer has. Return notes: why the models could not be compared,
-    or that the result is run by the reference. Raises ConversionError if the result does not run, or differs.
+    - source, result: each model as a weightless_model, and as `load` returns it. The `source` of the Model is what it was read
+      from.
+    - values: the inputs of the source that the result no longer has.
+    - folder: a folder for temporary files.
+
+    Return notes: why the models could not be compared, or that the result is run by the reference. Raises
+    ConversionError if the result does not run, or differs.
     """
     from onnx_compat.verification.generate import generate
     from onnx_compat.verification.oracle import run_oracle
 
-    if _draws_random_numbers(source):
+    if _draws_random_numbers(source[1]):
         return ["not run beside the source: the model draws random numbers"]
+    is_large = [weightless_model.count_weight_bytes() > _LARGE_MODEL for weightless_model in (source[0], result[0])]
     try:
-        feed = generate(result.inputs)
-        expected = run_oracle(source, dict(feed, **values), None)
+        feed = generate(result[1].inputs)
+        model = _runnable(*source, os.path.join(folder, "source")) if is_large[0] else source[1]
+        expected = run_oracle(model, dict(feed, **values), None, in_child=is_large[0])
     except OnnxCompatError as error:
         return ["not run beside the source, which does not run on generated inputs: %s" % error.reason]
     try:
-        actual = run_oracle(result, feed, None)
+        model = _runnable(*result, os.path.join(folder, "result")) if is_large[1] else result[1]
+        actual = run_oracle(model, feed, None, in_child=is_large[1])
     except OnnxCompatError as error:
         raise ConversionError("the written model does not run: %s" % error.reason, hint=_REPORT) from error
-    _compare(result, actual.outputs, expected.outputs)
+    _compare(result[1], actual.outputs, expected.outputs)
     return actual.notes
+
+
+def _runnable(weightless_model: WeightlessModel, model: Model, folder: str) -> Model:
+    """Return a large model whose source is a file that onnxruntime loads without a second copy of the weights.
+
+    onnxruntime 1.31 copies the weights of Constant nodes, and bytes in memory, but maps external data. So such a model is
+    written to `folder` with external data.
+    """
+    storages = {storage for tensor, storage in stored_tensors(weightless_model.proto) if is_marked(tensor)}
+    if isinstance(model.source, str) and storages <= {MAIN}:
+        return model
+    os.mkdir(folder)
+    copy = weightless_model.copy()
+    move_weights(copy, os.path.join(folder, "weights"), constants=True)
+    path = os.path.join(folder, "model.onnx")
+    copy.write(path)
+    runnable = model.with_graph(model.graph)
+    runnable.source = path
+    return runnable
 
 
 def _draws_random_numbers(model: Model) -> bool:

@@ -21,6 +21,7 @@ from onnx_compat.retarget.inferred_facts import Fact, NodeFacts
 from onnx_compat.retarget.protos import walk
 from onnx_compat.retarget.rewriting import Composed
 from onnx_compat.retarget.runtime_axes import NodeWriter, write_runtime_axes
+from onnx_compat.retarget.stand_ins import STAND_IN
 from onnx_compat.shim.interface import Port, Program
 from onnx_compat.tracing.interpreter import Interpreter
 from onnx_compat.tracing.recording import record_program
@@ -31,8 +32,10 @@ if TYPE_CHECKING:
 
     from onnx_compat.onnx_shim.operator_sets import OperatorOffer
 
-__all__ = ["compose_node"]
+__all__ = ["LARGE_WEIGHT", "compose_node"]
 
+#: The reason why a node is refused that is composed if the model is read with the weights of its subgraphs.
+LARGE_WEIGHT = "its subgraphs have large weights"
 #: Operator -> the number of its input that names an axis.
 _AXIS_INPUTS = {"CumProd": 1, "CumSum": 1, "DFT": 2}
 #: Name -> fact, for each value that a node reads.
@@ -52,6 +55,8 @@ def compose_node(node: "onnx.NodeProto", facts: NodeFacts, names: Names, opset: 
         raise Inexpressible("its types are not known")
     if any(attribute.ref_attr_name for inner in walk([node]) for attribute in inner.attribute):
         raise Inexpressible("each call of its function sets its attributes")
+    if any(inner.name.endswith(STAND_IN) for graph in traced.subgraphs() for inner in graph.walk()):
+        raise Inexpressible(LARGE_WEIGHT)
     reads: Reads = {name: facts.input(k) for k, name in enumerate(node.input) if name}
     reads.update(facts.captured)
     # a function's node has the names of a call, which may give one value for two inputs

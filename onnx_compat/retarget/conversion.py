@@ -1,28 +1,35 @@
 """Convert a model to an ONNX file: at another opset and IR version, with its weights inside or beside it."""
 
-import importlib
+import gc
 import os
 import shutil
-from typing import TYPE_CHECKING, Any, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Mapping, NamedTuple, Optional, Tuple
 
 from onnx_compat.boundary import typed_errors
-from onnx_compat.conversion.destinations import Destination, absolute_path, files_of
+from onnx_compat.conversion.destinations import Destination, absolute_path, files_of, put_together
 from onnx_compat.conversion.input_fixing import Shapes, fix_inputs
 from onnx_compat.conversion.onnx_options import OnnxOptions
-from onnx_compat.errors import ConversionError, MissingDependencyError
+from onnx_compat.errors import InvalidModelError, OnnxCompatError
 from onnx_compat.model import Model, TensorType, load
 from onnx_compat.model.loading import ModelSource, StrPath
 from onnx_compat.retarget.checking import check_form, compare_with_source
-from onnx_compat.retarget.external_weights import choose_data_file, has_external_data, move_weights
-from onnx_compat.retarget.outcomes import RetargetPlan
+from onnx_compat.retarget.external_weights import (
+    choose_data_file,
+    embed_small_tensors,
+    movable_weights,
+    move_weights,
+    restore_external_data,
+)
+from onnx_compat.retarget.outcomes import REFUSED, RetargetPlan
 from onnx_compat.retarget.protos import tensor_of
 from onnx_compat.retarget.retargeting import refusal_error, retarget_in_place
+from onnx_compat.retarget.stand_ins import stored_tensors
 from onnx_compat.retarget.weightless_model import WeightlessModel, read_weightless_model
 
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["plan", "retarget", "write_onnx"]
+__all__ = ["Preparation", "plan", "prepare", "retarget", "write_onnx"]
 
 
 @typed_errors
@@ -42,11 +49,11 @@ def retarget(
         UnsupportedError: A node or an element type cannot be written; the error names each such node.
         ConversionError: The opset or IR version does not exist or cannot be written.
     """
-    weightless_model = _read_checked(model)
-    result = _apply(weightless_model, OnnxOptions(opset, ir_version, inline_functions))
-    if result.first_refusal is not None:
-        raise refusal_error(result)
-    return weightless_model.assemble()
+    changed = _change(model, OnnxOptions(opset, ir_version, inline_functions))
+    if changed.plan.first_refusal is not None:
+        raise refusal_error(changed.plan)
+    restore_external_data(changed.result.proto)
+    return changed.result.assemble()
 
 
 @typed_errors
@@ -54,10 +61,56 @@ def plan(
     model: ModelSource, opset: Optional[int] = None, ir_version: Optional[int] = None, inline_functions: bool = False
 ) -> RetargetPlan:
     """Return what `retarget` would do with each node. It has the same arguments and errors; a refused node is no error."""
-    weightless_model = _read_checked(model)
-    return _apply(weightless_model, OnnxOptions(opset, ir_version, inline_functions))
+    return _change(model, OnnxOptions(opset, ir_version, inline_functions)).plan
 
 
+class Preparation(NamedTuple):
+    """A conversion before anything is written.
+
+    - source: the model, with its inputs fixed, and the same model as `load` returns it.
+    - result: the converted model, unless `plan` has a refused node.
+    - data_file: the file that gets the large weights; None: they stay where they are.
+    """
+
+    source: WeightlessModel
+    model: Model
+    result: WeightlessModel
+    plan: RetargetPlan
+    destination: Destination
+    data_file: Optional[Destination]
+
+
+def prepare(
+    model: ModelSource,
+    path: StrPath,
+    options: OnnxOptions,
+    shapes: Optional[Shapes] = None,
+    values: Optional[Mapping[str, Any]] = None,
+) -> Preparation:
+    """Return a conversion before anything is written. Arguments are those of `write_onnx`.
+
+    - shapes, values: see `fix_inputs`. None: no input is fixed.
+
+    Raises as `write_onnx` does, except for a refused node.
+    """
+    target = absolute_path(path)
+    Destination(target, [model])  # refuses a path that cannot be written before any work is done
+    changed = _change(model, options, shapes, values)
+    destination = Destination(target, files_of(changed.model))
+    name = choose_data_file(options.external_data, changed.source, target)
+    data_file = None
+    if name is not None:
+        data_file = Destination(os.path.join(os.path.dirname(target), name), files_of(changed.model))
+    source, _, result, made_plan = changed
+    if made_plan.first_refusal is None:
+        made_plan.notes += check_form(result.without_weights(), source.without_weights())
+        restore_external_data(result.proto)
+        if name is not None:
+            made_plan.notes.append("%d weights are in '%s'" % (len(movable_weights(result, name)), name))
+    return Preparation(*changed, destination, data_file)
+
+
+@typed_errors
 def write_onnx(
     model: ModelSource,
     path: StrPath,
@@ -71,52 +124,94 @@ def write_onnx(
 
     A conversion that fails leaves nothing behind. Raises as `onnx_compat.convert` does.
     """
-    target = absolute_path(path)
-    loaded = load(model)
-    destination = Destination(target, files_of(loaded))
-    fixed = fix_inputs(loaded, shapes, values) if shapes or values else loaded
-    weightless_model = read_weightless_model(_source_of(loaded))
-    name = choose_data_file(options.external_data, weightless_model.proto, loaded, target)
-    data_file = None if name is None else Destination(os.path.join(os.path.dirname(target), name), files_of(loaded))
-    if shapes or values:
-        _fix_ports(weightless_model.proto, fixed, values or {})
-    source_form = weightless_model.without_weights()
-    weights = loaded
-    if options.simplify:
-        weightless_model, weights = _simplify(weightless_model)
-    result = _apply(weightless_model, options)
-    if result.first_refusal is not None:
-        raise refusal_error(result)
-    result.notes += check_form(weightless_model.without_weights(), source_form)
+    source, loaded, result, made_plan, destination, data_file = prepare(model, path, options, shapes, values)
+    if made_plan.first_refusal is not None:
+        raise refusal_error(made_plan)
     with destination.scratch() as scratch:
-        written = os.path.join(scratch, os.path.basename(target))
-        written_data = os.path.join(scratch, name or "")
+        written = os.path.join(scratch, os.path.basename(destination.path))
+        written_files = [(destination, written)]
         if data_file is not None:
-            count = move_weights(weightless_model, weights, written_data)
-            result.notes.append("%d weights are in '%s'" % (count, name))
+            written_data = os.path.join(scratch, os.path.basename(data_file.path))
+            move_weights(result, written_data)
+            written_files.insert(0, (data_file, written_data))
         else:
-            _link_files(loaded, scratch)
-        del weights
-        is_read_again = isinstance(loaded.source, str) and not isinstance(model, Model)
-        if is_read_again:  # memory holds the weights of one model at a time
-            for initializer in loaded.graph.initializers.values():
-                initializer.release()
-        weightless_model.write(written)
-        checked = load(written)
+            _link_data_files(result, scratch)
+        result.write(written)
+        checked = read_weightless_model(written)
+        result_model = checked.load()
+        result_model.path = result_model.source = written
         if options.verify:
-            source = load(loaded.source) if is_read_again else loaded
-            result.notes += compare_with_source(source, checked, dict(values or {}))
-        if data_file is not None:
-            data_file.put(written_data)
-        destination.put(written)
-    return destination.path, result
+            made_plan.notes += compare_with_source(
+                (source, loaded), (checked, result_model), dict(values or {}), scratch
+            )
+        put_together(written_files)
+    return destination.path, made_plan
 
 
-def _link_files(model: Model, folder: str) -> None:
+class _Change(NamedTuple):
+    source: WeightlessModel
+    model: Model
+    result: WeightlessModel
+    plan: RetargetPlan
+
+
+def _change(
+    model: ModelSource,
+    options: OnnxOptions,
+    shapes: Optional[Shapes] = None,
+    values: Optional[Mapping[str, Any]] = None,
+) -> _Change:
+    """Return a converted model, in memory. Raises as `prepare` does.
+
+    - shapes, values: see `fix_inputs`. None: no input is fixed.
+    """
+    from onnx_compat.retarget.composition import LARGE_WEIGHT
+
+    changed = _try_change(model, options, shapes, values, only_main=False)
+    if any(node.outcome == REFUSED and LARGE_WEIGHT in node.reason for node in changed.plan.nodes):
+        changed = _try_change(model, options, shapes, values, only_main=True)
+    return changed
+
+
+def _try_change(
+    model: ModelSource,
+    options: OnnxOptions,
+    shapes: Optional[Shapes],
+    values: Optional[Mapping[str, Any]],
+    only_main: bool,
+) -> _Change:
+    """Return a converted model, in memory. Raises as `prepare` does.
+
+    - shapes, values: see `fix_inputs`. None: no input is fixed.
+    - only_main: whether large weights stay in the model, unless they are initializers of the main graph.
+    """
+    from onnx_compat.retarget.composition import compose_node
+
+    source, loaded = _read_checked(model, only_main)
+    result = source.copy()
+    embed_small_tensors(result, only_main)
+    if shapes or values:
+        _fix_ports(result.proto, fix_inputs(loaded, shapes, values), values or {})
+    source_form = result.copy()
+    if options.simplify:
+        _simplify(result)
+    versions = options.opset, options.ir_version
+    made_plan = retarget_in_place(result.proto, *versions, options.inline_functions, compose_node)
+    return _Change(source_form, loaded, result, made_plan)
+
+
+def _link_data_files(weightless_model: WeightlessModel, folder: str) -> None:
     """Give the data files that stay beside the source a name in the scratch folder, so that the result can be loaded."""
-    root = os.path.dirname(os.path.realpath(model.path or ""))
-    for file in model.data_files:
-        name = os.path.join(folder, os.path.relpath(file, root))
+    locations = {
+        entry.value
+        for tensor, _ in stored_tensors(weightless_model.proto)
+        if tensor.data_location == tensor.EXTERNAL
+        for entry in tensor.external_data
+        if entry.key == "location"
+    }
+    for location in sorted(locations):
+        file = os.path.realpath(os.path.join(weightless_model.folder or "", location))
+        name = os.path.join(folder, location)
         os.makedirs(os.path.dirname(name), exist_ok=True)
         try:
             os.link(file, name)
@@ -124,29 +219,36 @@ def _link_files(model: Model, folder: str) -> None:
             shutil.copyfile(file, name)
 
 
-def _read_checked(model: ModelSource) -> WeightlessModel:
-    """Check a model except its weights, and return it without weights. Raises as `load` does."""
-    is_proto = getattr(getattr(model, "DESCRIPTOR", None), "full_name", "") == "onnx.ModelProto"
-    if not is_proto:
-        return read_weightless_model(_source_of(load(model)))
-    weightless_model = read_weightless_model(model)
-    load(weightless_model.without_weights().SerializeToString())
-    return weightless_model
+def _read_checked(model: ModelSource, only_main: bool) -> Tuple[WeightlessModel, Model]:
+    """Return a model as a weightless_model, and as `load` returns it. `only_main`: as for `_try_change`.
+
+    Raises as `load` does, and InvalidModelError for a damaged model that `load` accepts.
+    """
+    try:
+        weightless_model = _read(model, only_main)
+        loaded = weightless_model.load()
+    except Exception as error:  # a damaged model has errors of many kinds; `load` names the defect
+        load(model)
+        if isinstance(error, OnnxCompatError):
+            raise
+        raise InvalidModelError("the model cannot be read: %s" % error) from error
+    loaded.path = weightless_model.path
+    loaded.source = _source_of(model)
+    return weightless_model, loaded
 
 
-def _source_of(model: Model) -> Any:
-    """Return what a loaded model was read from. A Model that was made in memory is written as a ModelProto."""
+def _read(model: ModelSource, only_main: bool) -> WeightlessModel:
+    folder = model.data_folder if isinstance(model, Model) else None
+    return read_weightless_model(_source_of(model), folder, only_main)
+
+
+def _source_of(model: ModelSource) -> Any:
+    """Return what a model is read from. A Model that was made in memory is written as a ModelProto."""
     from onnx_compat.model.write import to_proto
 
-    return to_proto(model) if model.source is None else model.source
-
-
-def _apply(weightless_model: WeightlessModel, options: OnnxOptions) -> RetargetPlan:
-    from onnx_compat.retarget.composition import compose_node
-
-    return retarget_in_place(
-        weightless_model.proto, options.opset, options.ir_version, options.inline_functions, compose_node
-    )
+    if isinstance(model, Model):
+        return to_proto(model) if model.source is None else model.source
+    return os.fspath(model) if isinstance(model, os.PathLike) else model
 
 
 def _fix_ports(proto: "onnx.ModelProto", fixed: Model, values: Mapping[str, Any]) -> None:
@@ -186,19 +288,10 @@ def _store(proto: "onnx.ModelProto", fixed: Model, name: str) -> None:
     proto.graph.initializer.append(tensor_of(name, array, dtype))
 
 
-def _simplify(weightless_model: WeightlessModel) -> Tuple[WeightlessModel, Model]:
-    """Return the simplified model without its weights, and loaded with them.
+def _simplify(weightless_model: WeightlessModel) -> None:
+    """Simplify the model of `weightless_model` in place. Large weights are read when they are needed."""
+    from onnx_compat.simplify.simplification import simplify_loaded
 
-    Raises MissingDependencyError without the simplifier, and ConversionError for a model with external data.
-    """
-    try:
-        simplify = importlib.import_module("onnx_compat.simplify").simplify
-    except ImportError as error:
-        raise MissingDependencyError("this installation cannot simplify models", hint="update onnx-compat") from error
-    if has_external_data(weightless_model.proto):
-        raise ConversionError(
-            "a model with external data is not simplified",
-            hint="write it without external data first, or leave simplify out",
-        )
-    simplified, _ = simplify(weightless_model.assemble())
-    return read_weightless_model(simplified), load(simplified)
+    weightless_model.proto = simplify_loaded(weightless_model.proto, weightless_model.load())[0]
+    weightless_model.strip()
+    gc.collect()  # the traced values form cycles

@@ -3,23 +3,34 @@
 import json
 import os
 import struct
-from typing import TYPE_CHECKING, Dict, List, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
 from onnx_compat.errors import ConversionError
 from onnx_compat.ir.dtypes import DType
-from onnx_compat.model import Model
-from onnx_compat.model.storage import encode_elements
+from onnx_compat.model.external import Folder
+from onnx_compat.model.names import Names
+from onnx_compat.model.schema import TENSOR
+from onnx_compat.model.storage import stored_size
+from onnx_compat.model.tensors import read_stored
+from onnx_compat.model.wire import BytesSource, parse
+from onnx_compat.retarget.payloads import MARK, Payload, StrippedTensor, add_mark, is_marked
+from onnx_compat.retarget.stand_ins import CONSTANT, INNER, MAIN, element_count, stored_tensors
 from onnx_compat.retarget.weightless_model import WeightlessModel
 
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["KEEP", "SAFETENSORS", "choose_data_file", "has_external_data", "move_weights"]
+__all__ = ["KEEP", "SAFETENSORS", "choose_data_file", "embed_small_tensors", "move_weights", "restore_external_data"]
 
 #: The values of `external_data` that are no file names.
 KEEP, SAFETENSORS = "keep", "safetensors"
 #: The smallest weight that is written beside the model, and the alignment of weights in the file, in bytes.
 _SMALLEST, _ALIGNMENT = 1024, 4096
+#: The largest number of elements of a tensor with external data that is read, because a rule may need the values.
+_SMALL = 4096
+#: The key of an entry of `external_data`: the tensor has external data, and its content in the model as well.
+_EMBEDDED = MARK + " embedded"
+_RAW_DATA = 9
 _DTYPES = {
     "float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "int64": "I64", "int32": "I32",
     "int16": "I16", "int8": "I8", "uint64": "U64", "uint32": "U32", "uint16": "U16", "uint8": "U8", "bool": "BOOL",
@@ -27,14 +38,48 @@ _DTYPES = {
 }  # fmt: skip
 
 
-def has_external_data(proto: "onnx.ModelProto") -> bool:
-    """Whether an initializer of the main graph has external data."""
-    return any(tensor.data_location == tensor.EXTERNAL for tensor in proto.graph.initializer)
+def _is_external(tensor: "onnx.TensorProto") -> bool:
+    """Whether the source has the data of a tensor in another file."""
+    if any(entry.key == _EMBEDDED for entry in tensor.external_data):
+        return True
+    return tensor.data_location == tensor.EXTERNAL and not is_marked(tensor)
 
 
-def choose_data_file(
-    external_data: Optional[str], proto: "onnx.ModelProto", model: Model, target: str
-) -> Optional[str]:
+def embed_small_tensors(weightless_model: WeightlessModel, only_main: bool = False) -> None:
+    """Read external data that a trace needs into the model, in place: of small tensors, and of those without stand-in.
+
+    `restore_external_data` takes that back. `only_main`: whether only initializers of the main graph have stand-ins.
+    Raises InvalidModelError for external data that cannot be read.
+    """
+    folder = weightless_model.data_folder
+    replaceable = (MAIN,) if only_main else (MAIN, INNER, CONSTANT)
+    for tensor, storage in stored_tensors(weightless_model.proto):
+        if not _is_external(tensor) or (
+            storage in replaceable and element_count(tensor) > _SMALL and not _is_complex(tensor)
+        ):
+            continue
+        tensor.raw_data = b"".join(_raw_blocks(weightless_model, tensor, folder))
+        tensor.external_data.add(key=_EMBEDDED)
+        tensor.data_location = tensor.DEFAULT
+
+
+def restore_external_data(proto: "onnx.ModelProto") -> None:
+    """Remove what `embed_small_tensors` has read from the model, in place."""
+    for tensor, _ in stored_tensors(proto):
+        if _take_entry(tensor, _EMBEDDED):
+            tensor.ClearField("raw_data")
+            tensor.data_location = tensor.EXTERNAL
+
+
+def _take_entry(tensor: "onnx.TensorProto", key: str) -> bool:
+    """Remove an entry of `external_data` of `tensor`, in place. Return whether the entry was there."""
+    positions = [position for position, entry in enumerate(tensor.external_data) if entry.key == key]
+    for position in positions:
+        del tensor.external_data[position]
+    return bool(positions)
+
+
+def choose_data_file(external_data: Optional[str], weightless_model: WeightlessModel, target: str) -> Optional[str]:
     """Return the name of the data file to write beside the path `target`. None: weights stay where they are.
 
     `external_data`: a file name, "safetensors", "keep", or None. None keeps the data files of a source in the same
@@ -42,9 +87,10 @@ def choose_data_file(
     target, and for "keep" if the source is in another folder.
     """
     stem = os.path.splitext(os.path.basename(target))[0]
-    folder = os.path.dirname(os.path.abspath(model.path)) if model.path else None
+    has_external_data = any(_is_external(tensor) for tensor, _ in stored_tensors(weightless_model.proto))
+    folder = weightless_model.folder
     is_beside = folder is not None and os.path.realpath(folder) == os.path.realpath(os.path.dirname(target))
-    if external_data == KEEP and has_external_data(proto) and not is_beside:
+    if external_data == KEEP and has_external_data and not is_beside:
         raise ConversionError(
             "the external data stays in the folder of the source, and '%s' is in another" % target,
             hint="choose a path beside the source, or a file for the weights: external_data='%s.data'" % stem,
@@ -52,7 +98,7 @@ def choose_data_file(
     if external_data == KEEP:
         return None
     if external_data is None:
-        return stem + ".onnx.data" if has_external_data(proto) and not is_beside else None
+        return stem + ".onnx.data" if has_external_data and not is_beside else None
     name = stem + ".safetensors" if external_data == SAFETENSORS else external_data
     if os.path.basename(name) != name or name in ("", os.curdir, os.pardir, os.path.basename(target)):
         raise ConversionError(
@@ -62,41 +108,85 @@ def choose_data_file(
     return name
 
 
-def move_weights(weightless_model: WeightlessModel, model: Model, path: str) -> int:
-    """Write the large initializers of the main graph to `path`, and let `weightless_model` refer to them. Return their number.
+class MovableWeight(NamedTuple):
+    """A tensor that is written beside the model, its dtype, and its size in bytes."""
 
-    A path with the suffix .safetensors gets that format; a weight of a dtype that it lacks stays in the model. `model`
-    has the weights.
-    """
+    tensor: "onnx.TensorProto"
+    dtype: DType
+    size: int
+
+
+def movable_weights(weightless_model: WeightlessModel, path: str, constants: bool = False) -> List[MovableWeight]:
+    """Return the tensors that `move_weights` moves, with the same arguments."""
     is_safetensors = path.lower().endswith(".safetensors")
-    moved: List[Tuple[onnx.TensorProto, DType, int]] = []
-    for tensor in weightless_model.proto.graph.initializer:
-        stored = model.graph.initializers.get(tensor.name)
-        if stored is None or stored.dtype.kind == "s" or (is_safetensors and stored.dtype.name not in _DTYPES):
+    moved: List[MovableWeight] = []
+    for tensor, storage in stored_tensors(weightless_model.proto):
+        if tensor.data_type in (0, tensor.STRING):
             continue
-        size = _stored_size(stored.shape, stored.dtype)
-        is_external = tensor.data_location == tensor.EXTERNAL
-        if size >= _SMALLEST or tensor.name in weightless_model.payloads or is_external:
-            moved.append((tensor, stored.dtype, size))
+        dtype, is_external = DType.of(tensor.data_type), _is_external(tensor)
+        size = stored_size(dtype, element_count(tensor))
+        is_weight = storage in (MAIN, INNER) or (constants and storage == CONSTANT and is_marked(tensor))
+        if (is_external or (is_weight and size >= _SMALLEST)) and (not is_safetensors or dtype.name in _DTYPES):
+            moved.append(MovableWeight(tensor, dtype, size))
+    return moved
+
+
+def move_weights(weightless_model: WeightlessModel, path: str, constants: bool = False) -> None:
+    """Write the large weights of a model to `path`, and let the weightless_model refer to them.
+
+    The large weights are the tensors with external data, and the initializers of at least `_SMALLEST` bytes. A path with
+    the suffix .safetensors gets that format; a weight of a dtype that it lacks is stored in the model.
+
+    `constants`: whether the large tensors of Constant nodes are moved too.
+    """
+    moved = movable_weights(weightless_model, path, constants)
+    is_safetensors = path.lower().endswith(".safetensors")
     offsets, header = _layout(moved, is_safetensors)
+    folder = weightless_model.data_folder
     with open(path, "wb") as file:
         file.write(header)
-        for (tensor, dtype, size), offset in zip(moved, offsets):
+        for (tensor, _, size), offset in zip(moved, offsets):
             file.write(b"\0" * (offset - file.tell()))
-            file.write(encode_elements(model.graph.initializers[tensor.name].array(), dtype))
+            file.writelines(_raw_blocks(weightless_model, tensor, folder))
             _refer(tensor, os.path.basename(path), offset, size)
-            weightless_model.payloads.pop(tensor.name, None)
-    return len(moved)
+    for tensor, _ in stored_tensors(weightless_model.proto) if is_safetensors else ():
+        location = next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
+        if _is_external(tensor) and location != os.path.basename(path):
+            _embed(weightless_model, tensor)
 
 
-def _stored_size(shape: Tuple[int, ...], dtype: DType) -> int:
-    count = 1
-    for size in shape:
-        count *= size
-    return -(-count * dtype.bits // 8) if dtype.kind != "b" else count
+def _is_complex(tensor: "onnx.TensorProto") -> bool:
+    return tensor.data_type in (tensor.COMPLEX64, tensor.COMPLEX128)
 
 
-def _layout(moved: "List[Tuple[onnx.TensorProto, DType, int]]", is_safetensors: bool) -> Tuple[List[int], bytes]:
+def _raw_blocks(weightless_model: WeightlessModel, tensor: "onnx.TensorProto", folder: Folder) -> Iterator[Any]:
+    """Yield the bytes that raw_data of a tensor has. Raises InvalidModelError if they cannot be read."""
+    if tensor.data_location == tensor.EXTERNAL and not is_marked(tensor):
+        entries = {entry.key: entry.value for entry in tensor.external_data}
+        needed = stored_size(DType.of(tensor.data_type), element_count(tensor))
+        yield memoryview(folder.reader(entries, needed, tensor.name)())
+    elif is_marked(tensor):
+        yield from weightless_model.payloads_of(tensor).raw_blocks(tensor.data_type)
+    else:
+        record, _ = parse(BytesSource(tensor.SerializeToString()), TENSOR)
+        yield memoryview(read_stored(record)).cast("B")
+
+
+def _embed(weightless_model: WeightlessModel, tensor: "onnx.TensorProto") -> None:
+    """Store a tensor with external data in the model of `weightless_model`, in place: its data becomes a payload."""
+    source = type(tensor)()
+    source.CopyFrom(tensor)
+    tensor.ClearField("external_data")
+    tensor.ClearField("data_location")
+    folder = weightless_model.data_folder
+    size = stored_size(DType.of(tensor.data_type), element_count(tensor))
+    payload = Payload(_RAW_DATA, size, lambda: _raw_blocks(weightless_model, source, folder))
+    mark = str(len(weightless_model.tensors))
+    weightless_model.tensors[mark] = StrippedTensor(tensor.SerializeToString(), [payload])
+    add_mark(tensor, mark)
+
+
+def _layout(moved: List[MovableWeight], is_safetensors: bool) -> Tuple[List[int], bytes]:
     """Return the offset of each weight in the file, and the bytes before the first.
 
     `is_safetensors`: whether a header comes first and no gaps follow. Else each offset is aligned.
@@ -104,15 +194,16 @@ def _layout(moved: "List[Tuple[onnx.TensorProto, DType, int]]", is_safetensors: 
     offsets: List[int] = []
     if not is_safetensors:
         end = 0
-        for _, _, size in moved:
+        for entry in moved:
             offsets.append(-(-end // _ALIGNMENT) * _ALIGNMENT)
-            end = offsets[-1] + size
+            end = offsets[-1] + entry.size
         return offsets, b""
     entries: Dict[str, Mapping[str, object]] = {}
+    names = Names([])
     end = 0
     for tensor, dtype, size in moved:  # the format allows no gaps
         offsets.append(end)
-        entries[tensor.name] = {
+        entries[names.fresh(tensor.name or "constant")] = {
             "dtype": _DTYPES[dtype.name],
             "shape": list(tensor.dims),
             "data_offsets": [end, end + size],
@@ -125,7 +216,7 @@ def _layout(moved: "List[Tuple[onnx.TensorProto, DType, int]]", is_safetensors: 
 
 
 def _refer(tensor: "onnx.TensorProto", location: str, offset: int, size: int) -> None:
-    """Let the initializer `tensor` refer to external data. Its own data is removed."""
+    """Let a tensor refer to external data. Its own data is removed."""
     for field in ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data", "external_data"):
         tensor.ClearField(field)
     tensor.data_location = tensor.EXTERNAL

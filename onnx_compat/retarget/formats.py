@@ -1,23 +1,32 @@
 """The file format (IR) of a target: the oldest version that holds a model, and what changes in an older one."""
 
-from typing import TYPE_CHECKING, Dict, Iterator, List, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from onnx_compat.errors import UnsupportedError
 from onnx_compat.ir.dtypes import DType
 from onnx_compat.model.versions import ir_for, ir_of_type
-from onnx_compat.retarget.protos import all_graphs, constant_node, graphs_of, value_info, walk
+from onnx_compat.retarget.outcomes import REFUSED, NodeOutcome
+from onnx_compat.retarget.protos import (
+    all_graphs,
+    constant_node,
+    graphs_of,
+    name_of,
+    operator_name,
+    value_info,
+    walk,
+)
 
 if TYPE_CHECKING:
     import onnx
 
 __all__ = [
     "FUNCTIONS",
+    "TypeUse",
     "adapt_to_ir",
-    "check_types",
     "declare_outputs",
     "element_types",
     "ignored_parts",
     "ir_version_for",
+    "type_refusals",
 ]
 
 #: The first IR versions that have functions, overloads of functions, and sparse initializers.
@@ -28,35 +37,46 @@ _TYPE_ATTRIBUTES = ("dtype", "output_datatype", "output_dtype", "precision", "so
 _FREE_INITIALIZERS = 4
 
 
-def element_types(model: "onnx.ModelProto") -> Dict[int, str]:
-    """Return the number of each element type in the model -> where it occurs first, as text."""
-    first_uses: Dict[int, str] = {}
-    for number, where in _types_in(model):
-        if number:
-            first_uses.setdefault(number, where)
-    return first_uses
+class TypeUse(NamedTuple):
+    """A use of an element type: its number, and the place as a `NodeOutcome` names it."""
+
+    number: int
+    name: str
+    operator: str
+    function: str = ""
 
 
-def _types_in(model: "onnx.ModelProto") -> Iterator[Tuple[int, str]]:
-    for nodes in [graph.node for graph in all_graphs(model)] + [function.node for function in model.functions]:
+def element_types(model: "onnx.ModelProto") -> List[TypeUse]:
+    """Return the uses of element types: by nodes, initializers and declared values."""
+    return [use for use in _types_in(model) if use.number]
+
+
+def _types_in(model: "onnx.ModelProto") -> Iterator[TypeUse]:
+    bodies = [(graph.node, "") for graph in all_graphs(model)]
+    bodies += [(function.node, function.name) for function in model.functions]
+    for nodes, function in bodies:
         for node in walk(nodes):
-            where = "the node '%s' (%s)" % (node.name or next(filter(None, node.output), ""), node.op_type)
-            for attribute in node.attribute:
-                if attribute.name in _TYPE_ATTRIBUTES and not node.domain:
-                    yield attribute.i, where
-                for tensor in (attribute.t, attribute.sparse_tensor.values, *attribute.tensors):
-                    yield tensor.data_type, where
-                for sparse in attribute.sparse_tensors:
-                    yield sparse.values.data_type, where
-                for kind in (attribute.tp, *attribute.type_protos):
-                    yield from ((number, where) for number in _types_of(kind))
+            for number in _types_in_attributes(node):
+                yield TypeUse(number, name_of(node), operator_name(node), function)
     for graph in [inner for outer in all_graphs(model) for inner in graphs_of(outer)]:
         for tensor in graph.initializer:
-            yield tensor.data_type, "the initializer '%s'" % tensor.name
+            yield TypeUse(tensor.data_type, tensor.name, "initializer")
         for sparse in graph.sparse_initializer:
-            yield sparse.values.data_type, "the initializer '%s'" % sparse.values.name
+            yield TypeUse(sparse.values.data_type, sparse.values.name, "sparse initializer")
         for port in [*graph.input, *graph.output, *graph.value_info]:
-            yield from ((number, "the value '%s'" % port.name) for number in _types_of(port.type))
+            yield from (TypeUse(number, port.name, "value") for number in _types_of(port.type))
+
+
+def _types_in_attributes(node: "onnx.NodeProto") -> Iterator[int]:
+    for attribute in node.attribute:
+        if attribute.name in _TYPE_ATTRIBUTES and not node.domain:
+            yield attribute.i
+        for tensor in (attribute.t, attribute.sparse_tensor.values, *attribute.tensors):
+            yield tensor.data_type
+        for sparse in attribute.sparse_tensors:
+            yield sparse.values.data_type
+        for kind in (attribute.tp, *attribute.type_protos):
+            yield from _types_of(kind)
 
 
 def _types_of(kind: "onnx.TypeProto") -> Iterator[int]:
@@ -70,26 +90,25 @@ def _types_of(kind: "onnx.TypeProto") -> Iterator[int]:
         yield from _types_of(kind.map_type.value_type)
 
 
-def ir_version_for(opsets: Mapping[str, int], types: Mapping[int, str], source: int, is_same: bool) -> int:
+def ir_version_for(opsets: Mapping[str, int], types: Sequence[TypeUse], source: int, is_same: bool) -> int:
     """Return the IR version of the target: the oldest that has its opsets and its element types.
 
     `is_same`: whether the opsets are those of the source; then the IR version of the source stays.
     """
     used = {domain: version for domain, version in opsets.items() if version}
-    needed = ir_for(used, [DType.of(number) for number in types], floor=3)
+    needed = ir_for(used, [DType.of(number) for number in {use.number for use in types}], floor=3)
     return max(source, needed) if is_same else needed
 
 
-def check_types(types: Mapping[int, str], ir_version: int) -> None:
-    """Raise UnsupportedError for an element type that the IR version does not have. The error names the place."""
-    for number, where in types.items():
-        dtype = DType.of(number)
+def type_refusals(types: Sequence[TypeUse], ir_version: int) -> List[NodeOutcome]:
+    """Return a refused outcome for each node, initializer and value with an element type that the IR version lacks."""
+    refusals: Dict[TypeUse, NodeOutcome] = {}
+    for use in types:
+        dtype = DType.of(use.number)
         if ir_of_type(dtype) > ir_version:
-            raise UnsupportedError(
-                "%s has the type %s, which begins with IR version %d; the target has %d"
-                % (where, dtype, ir_of_type(dtype), ir_version),
-                hint="choose a newer opset or IR version, or export the model without this type",
-            )
+            reason = "it has the type %s, which begins with IR version %d" % (dtype, ir_of_type(dtype))
+            refusals[use] = NodeOutcome(use.name, use.operator, REFUSED, reason, function=use.function)
+    return list(refusals.values())
 
 
 def adapt_to_ir(model: "onnx.ModelProto", ir_version: int) -> List[str]:

@@ -15,6 +15,7 @@ from onnx_compat.ir.dims import Extent, is_static
 from onnx_compat.ir.dtypes import DType
 from onnx_compat.model import GraphNode, load
 from onnx_compat.retarget.protos import graphs_of, value_info, walk
+from onnx_compat.retarget.stand_ins import replace_large_tensors
 from onnx_compat.tracing.interpreter import Interpreter
 from onnx_compat.tracing.values import SequenceValue, Tensor
 
@@ -170,7 +171,7 @@ def infer_facts(model: "onnx.ModelProto", open_inputs: Collection[str] = (), is_
             trace_model(loaded, emitter, declared_structures(loaded.graph), Specialisation(), interpreter)
     except OnnxCompatError as error:
         model_facts.error = error
-    is_observed = all(key in model_facts.facts for key, _ in nodes_of(copy))
+    is_observed = all(node.name in model_facts.facts for _, node in nodes_of(copy))
     if interpreter.unseen or not is_observed or _has_optionals(copy):
         _fill_in(model_facts, copy)
     return model_facts
@@ -290,6 +291,7 @@ def _without_weights(model: "onnx.ModelProto", open_inputs: Collection[str]) -> 
     graph.input.extend(value_info(tensor) for tensor in types.values())
     for key, node in nodes_of(copy):
         node.name = key
+    replace_large_tensors(copy)
     return copy
 
 

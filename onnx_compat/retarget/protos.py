@@ -6,11 +6,34 @@ import numpy as np
 
 from onnx_compat.ir.dtypes import DType
 from onnx_compat.model.storage import encode_elements
+from onnx_compat.model.versions import normalise
 
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["constant_node", "graphs_of", "names_used", "subgraphs_of", "tensor_of", "value_info", "walk"]
+__all__ = [
+    "all_graphs",
+    "constant_node",
+    "graphs_of",
+    "name_of",
+    "names_used",
+    "operator_name",
+    "subgraphs_of",
+    "tensor_of",
+    "value_info",
+    "walk",
+]
+
+
+def name_of(node: "onnx.NodeProto") -> str:
+    """Return the name of a node, else its first output, else its operator."""
+    return node.name or next(filter(None, node.output), node.op_type)
+
+
+def operator_name(node: "onnx.NodeProto") -> str:
+    """Return the operator of a node, with its domain if that is not ai.onnx."""
+    domain = normalise(node.domain)
+    return "%s::%s" % (domain, node.op_type) if domain else node.op_type
 
 
 def subgraphs_of(node: "onnx.NodeProto") -> "List[onnx.GraphProto]":

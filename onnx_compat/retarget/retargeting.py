@@ -41,8 +41,8 @@ def retarget_in_place(
       can be written for all calls.
     - compose: composes a node that no form of its operator expresses. None: such a node is refused.
 
-    A refused node stays as it was, and is in the plan. Raises ConversionError for an opset or IR version that cannot be
-    written. Raises UnsupportedError for an element type that the target does not have.
+    A refused node stays as it was, and is in the plan. So is each place of an element type that the target does not
+    have. Raises ConversionError for an opset or IR version that cannot be written.
     """
     source = _all_versions(model)
     target = target_opsets(source, opset)
@@ -51,14 +51,14 @@ def retarget_in_place(
     ir = (
         formats.ir_version_for(target, types, model.ir_version, opset is None) if requested_ir is None else requested_ir
     )
-    formats.check_types(types, ir)
+    refusals = formats.type_refusals(types, ir)
     source_ir = model.ir_version
     is_before_maps = source.get("", 0) >= sequence_maps.BEGIN > target.get("", 0)
     expanded = sequence_maps.expand_sequence_maps(model, Names(names_used(model))) if is_before_maps else []
     retargeting = _Retargeting(model, opset, source, target, compose)
     keys = [function_key(function) for function in model.functions]
     retargeting.inline({key for key in keys if inline or ir < formats.FUNCTIONS or (ir < formats.OVERLOADS and key[2])})
-    outcomes = retargeting.run()
+    outcomes = _merge(retargeting.run(), refusals)
     caveats = [entry for entry in outcomes if entry.outcome in (KEPT, RESPELLED) and entry.reason]
     notes = (
         expanded
@@ -93,11 +93,21 @@ def _all_versions(model: "onnx.ModelProto") -> Dict[str, int]:
     return dict(versions, **versions_of(model.opset_import))
 
 
+def _merge(outcomes: List[NodeOutcome], refusals: List[NodeOutcome]) -> List[NodeOutcome]:
+    """Return the outcomes, in which a refusal replaces the outcome of the same node. Other refusals come first."""
+    by_node = {(entry.node, entry.operator, entry.function): entry for entry in refusals}
+    keys = [(entry.node, entry.operator, entry.function) for entry in outcomes]
+    other_refusals = [by_node[key] for key in by_node.keys() - set(keys)]
+    merged = [by_node.get(key, entry) for key, entry in zip(keys, outcomes)]
+    return sorted(other_refusals) + merged
+
+
 def refusal_error(plan: RetargetPlan) -> UnsupportedError:
     """Return the error for the refused nodes of a plan: it names the first, and lists the others."""
     refused = [node for node in plan.nodes if node.outcome == REFUSED]
     first = refused[0]
-    reason = "it cannot be written for %s: %s" % (_describe_target(plan), first.reason)
+    where = "'%s' (%s)" % (first.node, first.operator)
+    reason = "%s cannot be written for %s: %s" % (where, _describe_target(plan), first.reason)
     if len(refused) > 1:
         lines = ["\n  '%s' (%s): %s" % (node.node, node.operator, node.reason) for node in refused[1:]]
         reason += "\nnor can %d other nodes:" % len(lines) + "".join(lines)
@@ -106,9 +116,8 @@ def refusal_error(plan: RetargetPlan) -> UnsupportedError:
 
 
 def _describe_target(plan: RetargetPlan) -> str:
-    return ", ".join(
-        "%s %d" % (domain or "opset", pair[1]) for domain, pair in plan.opsets.items() if pair[0] != pair[1]
-    )
+    changes = [*plan.opsets.items(), ("IR version", plan.ir_version)]
+    return ", ".join("%s %d" % (name or "opset", pair[1]) for name, pair in changes if pair[0] != pair[1])
 
 
 def _drop_unused_domains(model: "onnx.ModelProto") -> None:

@@ -9,7 +9,7 @@ from onnx_compat.retarget.edited_node import EditedNode, Inexpressible, NewConst
 from onnx_compat.retarget.inferred_facts import NodeFacts
 from onnx_compat.retarget.node_forms import is_untouched, rewrite_node
 from onnx_compat.retarget.outcomes import COMPOSED, KEPT, REFUSED, RESPELLED, NodeOutcome
-from onnx_compat.retarget.protos import constant_node, subgraphs_of, tensor_of, walk
+from onnx_compat.retarget.protos import constant_node, name_of, operator_name, subgraphs_of, tensor_of, walk
 
 if TYPE_CHECKING:
     import onnx
@@ -160,7 +160,7 @@ class Rewriter:
 
     def _replace(self, node: "onnx.NodeProto", key: str, reason: str) -> "Optional[List[onnx.NodeProto]]":
         """Compose a node. If that fails, note that it is refused, and return None."""
-        self._position += sum(1 for graph in subgraphs_of(node) for _ in walk(graph.node))
+        inner = [entry for graph in subgraphs_of(node) for entry in walk(graph.node)]
         facts = self.facts_of(key)
         try:
             opset = self._group.target.get("")
@@ -174,16 +174,27 @@ class Rewriter:
             self._add_outcome(node, REFUSED, "%s; %s" % (reason, text))
             if self._group.is_main:
                 self.needed.update(dict.fromkeys(node.input))
+            self._list_subgraphs(node)
             return None
+        self._position += len(inner)
         read = {name for new in composed.nodes for name in new.input}
         self.unread.update(dict.fromkeys(set(node.input) - read))
         self._add_outcome(node, COMPOSED, reason, len(composed.nodes))
+        for entry in inner:
+            self._add_outcome(entry, COMPOSED, "it is in a subgraph of '%s'" % name_of(node), 0)
         self._opsets.update(composed.opsets)
         self._keep_descriptions(node, composed.nodes)
         if not self._group.is_main:
             return [constant_node(tensor) for tensor in composed.initializers] + composed.nodes
         self.initializers.extend(composed.initializers)
         return composed.nodes
+
+    def _list_subgraphs(self, node: "onnx.NodeProto") -> None:
+        """Add the outcomes of the nodes in the subgraphs of a refused node. The subgraphs stay as they are."""
+        count = len(self._edits)
+        for graph in subgraphs_of(node):
+            self._nodes(graph.node)
+        del self._edits[count:]
 
     def _omitted_input(self, node: "onnx.NodeProto") -> Optional[str]:
         """Return the first input of the function that the node or its subgraphs read, and that some call omits.
@@ -202,12 +213,11 @@ class Rewriter:
         if hasattr(node, "metadata_props"):
             nodes[-1].metadata_props.extend(node.metadata_props)
         if len(getattr(node, "device_configurations", ())):
-            self.notes.append("the device configurations of '%s' are left out: it is composed" % _name_of(node))
+            self.notes.append("the device configurations of '%s' are left out: it is composed" % name_of(node))
 
     def _add_outcome(self, node: "onnx.NodeProto", outcome: str, reason: str = "", count: int = 1) -> None:
-        domain = normalise(node.domain)
-        operator = "%s::%s" % (domain, node.op_type) if domain else node.op_type
-        self.outcomes.append(NodeOutcome(_name_of(node), operator, outcome, reason, count, self._group.function))
+        name, operator = name_of(node), operator_name(node)
+        self.outcomes.append(NodeOutcome(name, operator, outcome, reason, count, self._group.function))
 
     def _add_constants(self, edited_node: EditedNode, node: "onnx.NodeProto") -> "List[onnx.NodeProto]":
         """Name the constants of `edited_node`. Return nodes that compute them, or add initializers in the main graph."""
@@ -215,7 +225,7 @@ class Rewriter:
         for constant in edited_node.constants:
             if constant.placeholder not in edited_node.proto.input:
                 continue
-            name = self._name_constant(constant, "%s_%s" % (_name_of(node), constant.label), nodes)
+            name = self._name_constant(constant, "%s_%s" % (name_of(node), constant.label), nodes)
             edited_node.proto.input[list(edited_node.proto.input).index(constant.placeholder)] = name
         return nodes
 
@@ -235,8 +245,3 @@ class Rewriter:
             self._shared[content] = name
             self.initializers.append(tensor)
         return name
-
-
-def _name_of(node: "onnx.NodeProto") -> str:
-    """Return the name of a node, else its first output, else its operator."""
-    return node.name or next(filter(None, node.output), node.op_type)

@@ -1,254 +1,279 @@
-"""Weightless models: models without large weights, which are copied from the source to the result in blocks.
+"""Weightless models: models without its large weights, which are copied from the source to the result in blocks.
 
-A weight is never decoded, and memory holds one block of it at a time. A field of an initializer of more than `LARGE`
-bytes is a payload: it is not in the weightless model, and is put back behind the other fields of its initializer.
+A weight is never decoded, and memory holds one block of it at a time. A field of more than `LARGE` bytes is a payload if
+it has the numbers of an initializer or of a Constant node. See `onnx_compat.retarget.payloads`.
 """
 
-import io
 import os
-from typing import TYPE_CHECKING, Any, BinaryIO, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Callable, ContextManager, Dict, Iterator, List, Optional, Tuple
 
 from onnx_compat.errors import ConversionError, InvalidModelError
-from onnx_compat.retarget.unknown_fields import copy_unknown_fields, varint
+from onnx_compat.ir.dtypes import DType
+from onnx_compat.model import Model, load
+from onnx_compat.model.storage import stored_size
+from onnx_compat.retarget.payloads import (
+    BLOCK,
+    MARK,
+    NUMBERS,
+    Payload,
+    PayloadFolder,
+    StrippedTensor,
+    add_mark,
+    field_header,
+    is_marked,
+    mark_of,
+    remove_mark,
+)
+from onnx_compat.retarget.proto_stripping import can_be_stripped, strip_proto
+from onnx_compat.retarget.stand_ins import element_count, replace_large_tensors, stored_tensors
+from onnx_compat.retarget.wire_layout import (
+    ATTRIBUTE,
+    CHILDREN,
+    CONSTANT_ATTRIBUTE,
+    GRAPH,
+    LARGE,
+    MODEL,
+    NODE,
+    TENSOR,
+    Read,
+    fields_of,
+)
 
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["LARGE", "Payload", "WeightlessModel", "read_weightless_model"]
+__all__ = ["LARGE", "WeightlessModel", "read_weightless_model"]
 
-#: The largest field of an initializer that stays in a weightless model. The trace needs the values of small initializers.
-LARGE = 1 << 16
-_BLOCK = 1 << 20
 #: The largest message that protobuf reads.
 _LIMIT = (1 << 31) - 1
-#: The numbers of ModelProto.graph, GraphProto.initializer and TensorProto.name, and the wire type of their content.
-_GRAPH, _INITIALIZER, _NAME, _CONTENT = 7, 5, 8, 2
-#: The numbers of the fields of a TensorProto that hold numbers: raw_data, and a list for each kind of numbers.
-_NUMBERS = (4, 5, 7, 9, 10, 11)
-
-
-class Payload(NamedTuple):
-    """A field of an initializer, with its header: its length in bytes, and a function that yields it in blocks."""
-
-    length: int
-    blocks: Callable[[], Iterator[bytes]]
 
 
 class WeightlessModel:
     """A model without payloads.
 
-    - proto: the onnx.ModelProto, which may be changed.
-    - payloads: name of an initializer of the main graph -> its payloads.
+    - proto: the onnx.ModelProto, which may be changed. Stripped tensors are marked.
+    - tensors: mark -> stripped tensor.
+    - folder: the folder of the external data; None: the model was given without it.
+    - path: the path of the model, if it was read from there.
     """
 
-    def __init__(self, proto: "onnx.ModelProto", payloads: Dict[str, List[Payload]]) -> None:
+    def __init__(
+        self,
+        proto: "onnx.ModelProto",
+        tensors: Dict[str, StrippedTensor],
+        folder: Optional[str] = None,
+        path: Optional[str] = None,
+    ) -> None:
         self.proto = proto
-        self.payloads = payloads
+        self.tensors = tensors
+        self.folder = folder
+        self.path = path
+
+    @property
+    def data_folder(self) -> PayloadFolder:
+        """The data of stripped tensors, and of tensors with external data."""
+        return PayloadFolder(self.tensors, self.folder, self.path)
+
+    def count_weight_bytes(self) -> int:
+        """Return the number of bytes of all tensors that are not in `proto`."""
+        outside = [tensor for tensor, _ in stored_tensors(self.proto) if tensor.data_location == tensor.EXTERNAL]
+        return sum(stored_size(DType.of(tensor.data_type), element_count(tensor)) for tensor in outside)
+
+    def payloads_of(self, tensor: "onnx.TensorProto") -> StrippedTensor:
+        """Return the payloads of a marked tensor."""
+        return self.tensors[mark_of(tensor)]
+
+    def load(self) -> Model:
+        """Return the model as `onnx_compat.load` does. Weights are read from the source when they are needed."""
+        return load(self.proto.SerializeToString(), self.data_folder)  # type: ignore[arg-type]
+
+    def copy(self) -> "WeightlessModel":
+        """Return a copy, which may be changed. Both read the same weights."""
+        proto = type(self.proto)()
+        proto.CopyFrom(self.proto)
+        return WeightlessModel(proto, dict(self.tensors), self.folder, self.path)
 
     def without_weights(self) -> "onnx.ModelProto":
-        """Return a copy in which an initializer with a payload or with external data is an input. Its checks are cheap."""
-        from onnx_compat.retarget.protos import value_info
-
+        """Return a copy in which large tensors are inputs or random numbers. Its checks are cheap."""
         copy = type(self.proto)()
         copy.CopyFrom(self.proto)
-        declared = {port.name for port in copy.graph.input}
-        for position in reversed(range(len(copy.graph.initializer))):
-            tensor = copy.graph.initializer[position]
-            if tensor.name in self.payloads or tensor.data_location == tensor.EXTERNAL:
-                if tensor.name not in declared:
-                    copy.graph.input.append(value_info(tensor))
-                del copy.graph.initializer[position]
+        replace_large_tensors(copy)
         return copy
 
     def assemble(self) -> "onnx.ModelProto":
-        """Put the payloads back into the initializers, and return the whole model."""
-        for tensor in self.proto.graph.initializer:
-            for payload in self.payloads.pop(tensor.name, ()):
-                tensor.MergeFromString(b"".join(payload.blocks()))
+        """Put the payloads back into their tensors, and return the whole model."""
+        for tensor, _ in stored_tensors(self.proto):
+            if is_marked(tensor):
+                for payload in self.tensors[remove_mark(tensor)].payloads:
+                    tensor.MergeFromString(payload.header + b"".join(payload.blocks()))
         return self.proto
+
+    def strip(self) -> None:
+        """Take the payloads of new large tensors out of `proto` too."""
+        self.proto = strip_proto(self.proto, self.tensors)
 
     def write(self, path: str) -> None:
         """Write the whole model to a file. Raises ConversionError if it is too large for one file."""
-        graph = type(self.proto.graph)()
-        graph.CopyFrom(self.proto.graph)
-        tensors = list(self.proto.graph.initializer)
-        del graph.initializer[:]
-        model = type(self.proto)()
-        model.CopyFrom(self.proto)
-        model.ClearField("graph")
-        head, body = model.SerializeToString(), graph.SerializeToString()
-        entries = [(tensor.SerializeToString(), self.payloads.get(tensor.name, [])) for tensor in tensors]
-        sizes = [len(fields) + sum(payload.length for payload in payloads) for fields, payloads in entries]
-        headers = [_header(_INITIALIZER, size) for size in sizes]
-        length = len(body) + sum(map(len, headers)) + sum(sizes)
-        if len(head) + length + 16 > _LIMIT:
+        length, parts = self._parts(self.proto.SerializeToString(), MODEL)
+        if length > _LIMIT:
             raise ConversionError(
                 "the model has %.1f GB: a file of ONNX holds at most 2 GB" % (length / 1e9),
                 hint="write the weights beside it: external_data='NAME.data' (--external-data NAME.data)",
             )
         with open(path, "wb") as file:
-            file.write(head)
-            file.write(_header(_GRAPH, length))
-            file.write(body)
-            for header, (fields, payloads) in zip(headers, entries):
-                file.write(header)
-                file.write(fields)
-                for payload in payloads:
-                    file.writelines(payload.blocks())
+            for part in parts:
+                file.writelines(part.blocks() if isinstance(part, StrippedTensor) else [part])
+
+    def _parts(self, data: bytes, message: str) -> Tuple[int, List[Any]]:
+        """Return the length of a serialised message with its payloads, and its parts: bytes and stripped tensors."""
+        if message == TENSOR:
+            return self._parts_of_tensor(data)
+        parts: List[Any] = []
+        length = end = 0
+        children = _MARKED_CHILDREN.get(message, {})
+        for number, start, content, stop in fields_of(lambda begin, stop: data[begin:stop], 0, len(data)):
+            if content is None or number not in children or data.find(_MARK, content, stop) < 0:
+                continue
+            size, inner = self._parts(data[content:stop], children[number])
+            header = field_header(number, size)
+            parts += [data[end:start], header, *inner]
+            length += start - end + len(header) + size
+            end = stop
+        return length + len(data) - end, [*parts, data[end:]]
+
+    def _parts_of_tensor(self, data: bytes) -> Tuple[int, List[Any]]:
+        import onnx
+
+        tensor = onnx.TensorProto.FromString(data)
+        stripped = self.tensors[remove_mark(tensor)]._replace(fields=tensor.SerializeToString())
+        return stripped.length, [stripped]
 
 
-def _header(number: int, length: int) -> bytes:
-    """Return the header of a field with content: its number, wire type and length."""
-    return varint(number << 3 | _CONTENT) + varint(length)
+_MARK = MARK.encode("ascii")
+#: `CHILDREN`, with the tensors of any attribute.
+_MARKED_CHILDREN = {**CHILDREN, ATTRIBUTE: {**CHILDREN[ATTRIBUTE], 5: TENSOR}}
 
 
-def read_weightless_model(source: Any) -> WeightlessModel:
-    """Return the weightless model of a path, bytes or a ModelProto, which `load` has accepted. A ModelProto is not changed.
+def read_weightless_model(source: Any, folder: Optional[str] = None, only_main: bool = False) -> WeightlessModel:
+    """Return the weightless_model of a path, bytes or a ModelProto. A ModelProto is not changed.
 
-    Raises InvalidModelError if the file has become shorter since.
+    - folder: the folder of the external data. None: the folder of the path.
+    - only_main: whether only initializers of the main graph are stripped.
+
+    Raises InvalidModelError for a damaged model; `load` finds more defects. Raises OSError for a file that cannot be read.
     """
     if isinstance(source, (bytes, bytearray, memoryview)):
-        return _Scanner(lambda: io.BytesIO(source), len(source)).read_model()
+        view = memoryview(source).cast("B")
+        proto, tensors = _Scanner(lambda: _open_bytes(view), len(view), only_main).scan()
+        return WeightlessModel(proto, tensors, folder)
     if isinstance(source, (str, os.PathLike)):
         path = os.fspath(source)
-        return _Scanner(lambda: open(path, "rb"), os.path.getsize(path)).read_model()
-    return _from_proto(source)
+        proto, tensors = _Scanner(lambda: _open_file(path), os.path.getsize(path), only_main).scan()
+        return WeightlessModel(proto, tensors, os.path.dirname(path) or os.curdir if folder is None else folder, path)
+    tensors = {}
+    return WeightlessModel(strip_proto(source, tensors, only_main), tensors, folder)
 
 
-def _from_proto(source: "onnx.ModelProto") -> WeightlessModel:
-    proto = type(source)()
-    copy_unknown_fields(source, proto)
-    copy_unknown_fields(source.graph, proto.graph)
-    for field, value in source.ListFields():
-        if field.name != "graph":
-            _copy_field(proto, field.name, value)
-    for field, value in source.graph.ListFields():
-        if field.name != "initializer":
-            _copy_field(proto.graph, field.name, value)
-    payloads: Dict[str, List[Payload]] = {}
-    for tensor in source.graph.initializer:
-        copy = proto.graph.initializer.add()
-        copy_unknown_fields(tensor, copy)
-        for field, value in tensor.ListFields():
-            size = len(value) if isinstance(value, bytes) else 10 * len(value) if hasattr(value, "__len__") else 0
-            if size <= LARGE or field.name in ("dims", "string_data"):
-                _copy_field(copy, field.name, value)
-                continue
-            payloads.setdefault(tensor.name, []).append(_field_payload(tensor, field.name))
-    return WeightlessModel(proto, payloads)
+@contextmanager
+def _open_bytes(view: memoryview) -> Iterator[Read]:
+    yield lambda start, stop: view[start:stop]
 
 
-def _copy_field(target: Any, name: str, value: Any) -> None:
-    """Copy a field of a message: a scalar, a message, or a list of either."""
-    field = getattr(target, name)
-    if hasattr(field, "extend"):
-        field.extend(value)
-    elif hasattr(field, "CopyFrom"):
-        field.CopyFrom(value)
-    else:
-        setattr(target, name, value)
+@contextmanager
+def _open_file(path: str) -> Iterator[Read]:
+    with open(path, "rb") as file:
 
+        def read(start: int, stop: int) -> bytes:
+            file.seek(start)
+            data = file.read(stop - start)
+            if len(data) < stop - start:
+                raise InvalidModelError("the model file became shorter while it was read", hint="convert it again")
+            return data
 
-def _field_payload(tensor: "onnx.TensorProto", name: str) -> Payload:
-    def content() -> bytes:
-        part = type(tensor)()
-        _copy_field(part, name, getattr(tensor, name))
-        return bytes(part.SerializeToString())
-
-    return Payload(len(content()), lambda: iter([content()]))
+        yield read
 
 
 class _Scanner:
     """Scans the fields of a serialised model. It reads headers, and copies the content of what is no payload."""
 
-    def __init__(self, open_file: Callable[[], BinaryIO], size: int) -> None:
-        self.open_file = open_file
-        self.size = size
+    def __init__(self, open_source: "Callable[[], ContextManager[Read]]", size: int, only_main: bool) -> None:
+        self._open_source = open_source
+        self._size = size
+        self._only_main = only_main
+        self._tensors: Dict[str, StrippedTensor] = {}
+        self._read: Read = lambda start, stop: b""
 
-    def read_model(self) -> WeightlessModel:
+    def scan(self) -> "Tuple[onnx.ModelProto, Dict[str, StrippedTensor]]":
+        """Return the model with stripped tensors, and mark -> stripped tensor.
+
+        Raises InvalidModelError for a damaged model.
+        """
         import onnx
 
-        payloads: Dict[str, List[Payload]] = {}
-        with self.open_file() as file:
-            parts: List[bytes] = []
-            for number, start, content, stop in _fields(file, 0, self.size):
-                if number == _GRAPH and content is not None:
-                    graph = self.graph(file, content, stop, payloads)
-                    parts += [_header(_GRAPH, len(graph)), graph]
-                else:
-                    parts.append(_read(file, start, stop))
-        return WeightlessModel(onnx.ModelProto.FromString(b"".join(parts)), payloads)
+        with self._open_source() as self._read:
+            data = b"".join(self._copy(MODEL, 0, self._size))
+        try:
+            return onnx.ModelProto.FromString(data), self._tensors
+        except Exception as error:  # the errors of protobuf differ between its versions
+            raise InvalidModelError("the model is damaged: %s" % error) from error
 
-    def graph(self, file: BinaryIO, start: int, stop: int, payloads: Dict[str, List[Payload]]) -> bytes:
-        parts: List[bytes] = []
-        for number, field_start, content, field_stop in _fields(file, start, stop):
-            if number == _INITIALIZER and content is not None and field_stop - content > LARGE:
-                tensor = self.tensor(file, content, field_stop, payloads)
-                parts += [_header(_INITIALIZER, len(tensor)), tensor]
-            else:
-                parts.append(_read(file, field_start, field_stop))
-        return b"".join(parts)
-
-    def tensor(self, file: BinaryIO, start: int, stop: int, payloads: Dict[str, List[Payload]]) -> bytes:
-        parts: List[bytes] = []
-        large: List[Payload] = []
-        name = ""
-        for number, field_start, content, field_stop in _fields(file, start, stop):
-            if number in _NUMBERS and content is not None and field_stop - content > LARGE:
-                large.append(Payload(field_stop - field_start, self.blocks(field_start, field_stop)))
+    def _copy(self, message: str, start: int, stop: int) -> List[Any]:
+        """Return the bytes of a message without payloads, in parts."""
+        children = CHILDREN[message]
+        if message == NODE and self._is_constant(start, stop):
+            children = {5: CONSTANT_ATTRIBUTE}
+        parts: List[Any] = []
+        end = start
+        for number, field_start, content, field_stop in fields_of(self._read, start, stop):
+            if content is None or number not in children or field_stop - content <= LARGE:
                 continue
-            field = _read(file, field_start, field_stop)
-            parts.append(field)
-            if number == _NAME and content is not None:
-                name = field[content - field_start :].decode("utf-8", "replace")
-        if large:
-            payloads[name] = large
-        return b"".join(parts)
+            child = children[number]
+            if self._only_main and (message, child) not in _MAIN_PATH:
+                continue
+            inner = self._tensor(content, field_stop) if child == TENSOR else self._copy(child, content, field_stop)
+            header = field_header(number, sum(map(len, inner)))
+            parts += [self._read(end, field_start), header, *inner]
+            end = field_stop
+        return [*parts, self._read(end, stop)]
 
-    def blocks(self, start: int, stop: int) -> Callable[[], Iterator[bytes]]:
-        def read() -> Iterator[bytes]:
-            with self.open_file() as file:
-                for position in range(start, stop, _BLOCK):
-                    yield _read(file, position, min(position + _BLOCK, stop))
+    def _is_constant(self, start: int, stop: int) -> bool:
+        texts = {4: b"", 7: b""}  # op_type and domain
+        for number, _, content, field_stop in fields_of(self._read, start, stop):
+            if number in texts and content is not None and field_stop - content <= LARGE:
+                texts[number] = bytes(self._read(content, field_stop))
+        return texts[4] == b"Constant" and texts[7] in (b"", b"ai.onnx")
+
+    def _tensor(self, start: int, stop: int) -> List[Any]:
+        import onnx
+
+        parts: List[Any] = []
+        payloads: List[Payload] = []
+        for number, field_start, content, field_stop in fields_of(self._read, start, stop):
+            if number in NUMBERS and content is not None and field_stop - content > LARGE:
+                payloads.append(Payload(number, field_stop - content, self._blocks(content, field_stop)))
+            else:
+                parts.append(self._read(field_start, field_stop))
+        fields = b"".join(parts)
+        try:
+            tensor = onnx.TensorProto.FromString(fields)
+        except Exception as error:  # the errors of protobuf differ between its versions
+            raise InvalidModelError("a tensor of the model is damaged: %s" % error) from error
+        if not payloads or not can_be_stripped(tensor):
+            return [self._read(start, stop)]
+        mark = str(len(self._tensors))
+        self._tensors[mark] = StrippedTensor(fields, payloads)
+        add_mark(tensor, mark)
+        return [tensor.SerializeToString()]
+
+    def _blocks(self, start: int, stop: int) -> Callable[[], Iterator[Any]]:
+        def read() -> Iterator[Any]:
+            with self._open_source() as read_bytes:
+                for position in range(start, stop, BLOCK):
+                    yield read_bytes(position, min(position + BLOCK, stop))
 
         return read
 
 
-def _fields(file: BinaryIO, position: int, stop: int) -> Iterator[Tuple[int, int, Optional[int], int]]:
-    """Yield (number, start, start of the content, stop) of each field; None for a field that has no length."""
-    while position < stop:
-        file.seek(position)
-        header = file.read(20)
-        key, used = _read_varint(header, 0)
-        wire_type = key & 7
-        content: Optional[int] = None
-        if wire_type == _CONTENT:
-            length, used = _read_varint(header, used)
-            content = position + used
-            end = content + length
-        elif wire_type == 0:
-            end = position + _read_varint(header, used)[1]
-        else:
-            end = position + used + (8 if wire_type == 1 else 4)
-        yield key >> 3, position, content, end
-        position = end
-
-
-def _read_varint(data: bytes, position: int) -> Tuple[int, int]:
-    value = shift = 0
-    while position < len(data):
-        byte = data[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            return value, position
-    raise InvalidModelError("the model file changed while it was read", hint="convert it again")
-
-
-def _read(file: BinaryIO, start: int, stop: int) -> bytes:
-    file.seek(start)
-    data = file.read(stop - start)
-    if len(data) < stop - start:
-        raise InvalidModelError("the model file became shorter while it was read", hint="convert it again")
-    return data
+#: The (message, message in it) on the way to the initializers of the main graph.
+_MAIN_PATH = ((MODEL, GRAPH), (GRAPH, TENSOR))

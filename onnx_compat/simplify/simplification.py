@@ -6,7 +6,7 @@ from typing import Any, List, Mapping, NamedTuple, Optional, Set, Tuple, Union
 from onnx_compat.boundary import typed_errors
 from onnx_compat.conversion.input_fixing import Shapes, fix_inputs
 from onnx_compat.errors import InputError
-from onnx_compat.model import load
+from onnx_compat.model import Model, load
 from onnx_compat.passes.report import Entry, PassReport
 from onnx_compat.passes.schedule import check_names, left_out, naming
 from onnx_compat.simplify.fixed_shapes import declare_shapes
@@ -17,7 +17,7 @@ from onnx_compat.simplify.rewrites import SCHEDULE
 from onnx_compat.simplify.size_budget import SizeBudget, stored_bytes
 from onnx_compat.simplify.subgraphs import subgraph_knowledge
 
-__all__ = ["GROWTH", "SimplifyReport", "simplify"]
+__all__ = ["GROWTH", "SimplifyReport", "simplify", "simplify_loaded"]
 
 #: A message of onnx: its classes are generated at run time, and `onnx` is imported late.
 Proto = Any
@@ -88,14 +88,25 @@ def simplify(
         )
     if not growth >= 1:
         raise InputError("the growth is %r, which is no factor of 1 or more" % (growth,))
+    return simplify_loaded(proto, fix_inputs(load(proto, folder), shapes), bool(shapes), growth)
+
+
+def simplify_loaded(
+    proto: "Proto", model: Model, has_new_shapes: bool = False, growth: float = GROWTH
+) -> Tuple["Proto", SimplifyReport]:
+    """Simplify a model that `load` has read. Arguments and result are those of `simplify`.
+
+    `model`: the loaded model, with the new shapes of inputs. `has_new_shapes`: whether there are any.
+    """
+    import onnx
+
     check_names(SCHEDULE.distinct)
-    model = fix_inputs(load(proto, folder), shapes)
     result = onnx.ModelProto()
     result.CopyFrom(proto)
     graph = result.graph
     variable, pinned = _variable_names(result), _training_names(result)
     knowledge = trace_knowledge(model, variable)
-    if shapes:
+    if has_new_shapes:
         declare_shapes(graph, model.graph, knowledge)
     size = _count_bytes(result)
     budget = SizeBudget(size, growth)

@@ -1,13 +1,14 @@
 """Open an .onnx file that `convert` wrote, and run it: on onnxruntime if it is installed, else on the reference."""
 
 import os
-from typing import Any, Mapping, Optional, Sequence, Union
+from typing import Any, List, Mapping, Optional, Sequence, Union
 
+from onnx_compat.discovery.environment import find_module
 from onnx_compat.errors import InputError, UnsupportedError
 from onnx_compat.execution.feeds import check_feed, to_public_value
 from onnx_compat.execution.outputs import Outputs
 from onnx_compat.model import load
-from onnx_compat.verification.oracle import run_oracle
+from onnx_compat.verification.oracle import ONNXRUNTIME, REFERENCE, run_oracle
 
 __all__ = ["OnnxFile", "open_onnx"]
 
@@ -22,7 +23,9 @@ class OnnxFile:
         path: The path of the file.
         inputs: The inputs of the file: name and type.
         outputs: The outputs of the file: name and type.
-        shim: The name of the given shim; "onnxruntime" without a shim, also if the reference runs the file.
+        shim: The name of the given shim. Without a shim, "onnxruntime" or "reference": what ran the file last. Before
+            the first run, "onnxruntime" if it is installed.
+        notes: Why the reference ran the file last, as a list with a text. An empty list otherwise.
         scheme: None, as for every file that is not quantised.
     """
 
@@ -31,7 +34,8 @@ class OnnxFile:
 
     def __init__(self, path: str, shim: Optional[str]) -> None:
         self.path = path
-        self.shim = shim or "onnxruntime"
+        self.shim = shim or (ONNXRUNTIME if find_module(ONNXRUNTIME) is not None else REFERENCE)
+        self.notes: List[str] = []
         self._oracle = shim
         self._model = load(path)
         self.inputs = list(self._model.inputs)
@@ -49,6 +53,11 @@ class OnnxFile:
         checked = check_feed(inputs, self._model.graph.inputs, names)
         feed = {name: to_public_value(value) for name, value in checked.items()}
         answer = run_oracle(self._model, feed, self._oracle)
+        if self._oracle is None:
+            self.shim = REFERENCE if answer.fallback_reason else ONNXRUNTIME
+            name = os.path.basename(self.path)
+            reason = answer.fallback_reason
+            self.notes = ["'%s' ran on the reference, because %s" % (name, reason)] if reason else []
         return Outputs(answer.outputs, [port.name for port in self.outputs])
 
 

@@ -9,7 +9,7 @@ from onnx_compat.execution.onnxruntime_child import run_in_child, session_option
 from onnx_compat.execution.soundness import is_sound
 from onnx_compat.model import Model
 
-__all__ = ["REFERENCE", "Answer", "optimised_outputs", "run_oracle"]
+__all__ = ["ONNXRUNTIME", "REFERENCE", "Answer", "optimised_outputs", "run_oracle"]
 
 ONNXRUNTIME = "onnxruntime"
 REFERENCE = "reference"
@@ -21,15 +21,19 @@ class Answer(NamedTuple):
     - oracle: "onnxruntime 1.31.1", "shim reference".
     - outputs: in graph order.
     - optimised: whether onnxruntime ran with its optimisations. None for a shim.
+    - fallback_reason: why onnxruntime could not run the model, which ran on the reference instead; else "".
     """
 
     oracle: str
     outputs: List[Any]
     notes: List[str]
     optimised: Optional[bool] = None
+    fallback_reason: str = ""
 
 
-def run_oracle(model: Model, inputs: Dict[str, Any], oracle: Optional[str], optimised: bool = True) -> Answer:
+def run_oracle(
+    model: Model, inputs: Dict[str, Any], oracle: Optional[str], optimised: bool = True, in_child: bool = False
+) -> Answer:
     """Run the model on an oracle, and return the oracle's answer. `oracle`: "onnxruntime", the name of a shim, or None.
 
     - None: onnxruntime, or the reference if onnxruntime cannot be imported or cannot run the model. A note of the
@@ -40,6 +44,8 @@ def run_oracle(model: Model, inputs: Dict[str, Any], oracle: Optional[str], opti
 
     `optimised`: False lets onnxruntime run without its optimisations. If it cannot run the model without them, it runs
     with them, and a note of the answer says why. A shim ignores `optimised`.
+
+    `in_child`: whether onnxruntime runs in a child process, which frees all memory when it ends.
     """
     if oracle is not None and oracle != ONNXRUNTIME:
         return Answer("shim " + oracle, _run_on_shim(model, inputs, oracle), [])
@@ -47,16 +53,16 @@ def run_oracle(model: Model, inputs: Dict[str, Any], oracle: Optional[str], opti
     try:
         if not optimised:
             try:
-                return _run_on_onnxruntime(model, inputs, optimised=False)
+                return _run_on_onnxruntime(model, inputs, False, in_child)
             except UnsupportedError as error:
                 notes.append("onnxruntime ran with its optimisations, because without them %s" % error.reason)
-        answer = _run_on_onnxruntime(model, inputs)
+        answer = _run_on_onnxruntime(model, inputs, True, in_child)
         return answer._replace(notes=notes)
     except (MissingDependencyError, UnsupportedError) as error:
         if oracle is not None:
             raise
         note = "the oracle is the reference, because %s" % error.reason
-        return Answer("shim " + REFERENCE, _run_on_shim(model, inputs, REFERENCE), [note])
+        return Answer("shim " + REFERENCE, _run_on_shim(model, inputs, REFERENCE), [note], None, error.reason)
 
 
 def optimised_outputs(model: Model, inputs: Dict[str, Any], answer: Answer) -> Optional[List[Any]]:
@@ -79,11 +85,12 @@ def _run_on_shim(model: Model, inputs: Dict[str, Any], shim: str) -> List[Any]:
     return list(prepare(model, shim=shim).run(inputs))
 
 
-def _run_on_onnxruntime(model: Model, inputs: Dict[str, Any], optimised: bool = True) -> Answer:
+def _run_on_onnxruntime(model: Model, inputs: Dict[str, Any], optimised: bool = True, in_child: bool = False) -> Answer:
     """Return the answer of onnxruntime on the CPU. Inputs that the session does not have are ignored.
 
-    The model runs in a child process if it is not sound (see `is_sound`), or if an input has no elements. If no child
-    process can be started, it runs in this process. `optimised`: with the graph optimisations of onnxruntime.
+    The model runs in a child process with `in_child`, if it is not sound (see `is_sound`), or if an input has no
+    elements. If no child process can be started, it runs in this process. `optimised`: with the graph optimisations of
+    onnxruntime.
 
     Raise MissingDependencyError if onnxruntime cannot be imported, UnsupportedError for any failure of onnxruntime.
     """
@@ -99,7 +106,8 @@ def _run_on_onnxruntime(model: Model, inputs: Dict[str, Any], optimised: bool = 
                 else "pip install --force-reinstall onnxruntime"
             ),
         ) from error
-    if not is_sound(model) or any(isinstance(value, np.ndarray) and not value.size for value in inputs.values()):
+    has_empty_input = any(isinstance(value, np.ndarray) and not value.size for value in inputs.values())
+    if in_child or has_empty_input or not is_sound(model):
         try:
             result = run_in_child(_session_source(model.source), inputs, optimised=optimised)
         except UnsupportedError as error:

@@ -102,18 +102,17 @@ def verify(
     _check_signature(signature, converted, layers)
     if converted is None:
         runnable = prepare(loaded, shim=shim)
-        subject = "shim %s" % runnable.shim
     else:
         runnable = open_converted(converted, shim, signature)
         if layers and isinstance(runnable, OnnxFile):
             raise InputError("the values of nodes of an .onnx file are not compared", hint="verify it without layers")
-        subject = "%s on shim %s" % (os.path.basename(os.path.normpath(os.fspath(converted))), runnable.shim)
     names = [spec.name for spec in loaded.outputs]
     asks_oracle_first = feeds.seed is not None and not all(map(_is_fixed, loaded.inputs))
     quantizers = quantizing_nodes(loaded)
     is_optimised = not quantizers
     answer = _ask_oracle(loaded, feeds.values, oracle, is_optimised) if asks_oracle_first else None
     results = _run_subject(runnable, loaded, feeds, channels_last_ports, converted)
+    subject = _describe_subject(runnable.shim, converted)  # of an .onnx file known after the run
     outputs = _order_outputs(results, names, by_name=converted is not None)
     answer = run_oracle(loaded, feeds.values, oracle, optimised=is_optimised) if answer is None else answer
     optimised = optimised_outputs(loaded, feeds.values, answer)
@@ -123,7 +122,7 @@ def verify(
     comparisons: List[Comparison] = []
     for name, got, want in zip_longest(names, outputs, answer.outputs):
         comparisons.extend(criterion.compare(name, got, want))
-    notes = [*answer.notes, *_describe_quantizers(quantizers, answer, spread)]
+    notes = [*answer.notes, *getattr(runnable, "notes", ()), *_describe_quantizers(quantizers, answer, spread)]
     fallbacks = list(getattr(runnable, "fallbacks", ()))
     if fallbacks:
         notes.append("outside the framework, in the fallback, ran %s" % ", ".join(map(repr, fallbacks)))
@@ -161,6 +160,13 @@ def verify(
         oracle_optimised=answer.optimised,
         oracle_spread=spread,
     )
+
+
+def _describe_subject(shim: str, converted: "Union[str, os.PathLike[str], None]") -> str:
+    """Return what is verified as a text. `shim`: what runs it. `converted`: the path of the converted file, or None."""
+    if converted is None:
+        return "shim %s" % shim
+    return "%s on shim %s" % (os.path.basename(os.path.normpath(os.fspath(converted))), shim)
 
 
 _WRONG_IF_FUSED = "every node agrees if its value is an output: the error occurs only if nodes are fused"
