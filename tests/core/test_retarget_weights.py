@@ -11,6 +11,7 @@ from building import FLOAT, INT64, model, node, require_opset, value
 from onnx import helper, numpy_helper
 
 import onnx_compat
+from matrix.harness.generators import per_test
 from onnx_compat.conversion import destinations
 from onnx_compat.errors import ConversionError, InputError, InvalidModelError
 from onnx_compat.retarget import rewriting
@@ -21,7 +22,7 @@ from onnx_compat.retarget.weightless_model import LARGE, read_weightless_model
 
 BOOL = onnx.TensorProto.BOOL
 SIDE = 160
-RANDOM = np.random.default_rng(0)
+RANDOM = per_test(np.random.default_rng(0))
 X = RANDOM.standard_normal((2, SIDE)).astype(np.float32)
 
 
