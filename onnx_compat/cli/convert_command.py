@@ -157,7 +157,10 @@ def convert(
 
 
 def _check_suffix(path: str, to: Optional[str]) -> str:
-    """Return the format that --to or the suffix of PATH names. Raise a UsageError if neither names one."""
+    """Return the format `to` if it is given, else that of the suffix of `path`: without a suffix, "saved_model".
+
+    Of the path of a bundle, the suffix before that of bundles counts. Raises UsageError for an unknown suffix.
+    """
     from onnx_compat.conversion.bundle import is_bundle
     from onnx_compat.conversion.convert import format_of_path
     from onnx_compat.errors import ConversionError

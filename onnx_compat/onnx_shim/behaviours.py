@@ -73,7 +73,7 @@ def _overflow(operator: str) -> Example:
 
 
 def _order(operator: str) -> Example:
-    """Return an example that compares integers beyond int32."""
+    """Return an example that reduces integers beyond int32 to a scalar. `operator`: ReduceMax or ReduceMin."""
     sign = {"ReduceMax": 1, "ReduceMin": -1}[operator]
     numbers = np.asarray([[2**32 - 1, 0], [3, 2**32 - 2]]) * sign
     picked = (2**32 - 1) * sign

@@ -82,14 +82,21 @@ def compose_node(node: "onnx.NodeProto", facts: NodeFacts, names: Names, opset: 
 def _choose_axis(node: "onnx.NodeProto", facts: NodeFacts, names: Names, opset: int) -> Optional[Composed]:
     """Compose a node for each axis that its axis input can name. Return nodes that choose an axis by If at run time.
 
-    None: the operator has no such input, the rank of its data is not known, or no axis can be composed.
+    An axis that is invalid for the operator is left out. Returns None in these cases:
+
+    - The operator has no axis input, the node has none, or its axis is known.
+    - The rank of the data is not known, or every axis is invalid.
+
+    Raises Inexpressible, or an OnnxCompatError other than InvalidModelError, if a valid axis cannot be composed.
     """
     position = _AXIS_INPUTS.get(node.op_type)
     rank = facts.input(0).rank
-    if position is None or rank is None or node.domain:
+    if position is None or rank is None or node.domain or len(node.input) <= position or not node.input[position]:
         return None
     writer = NodeWriter(node, facts, names, opset)
     axis = facts.input(position)
+    if axis.value is not None:
+        return None
     parts: List[Tuple[int, onnx.GraphProto]] = []
     for number in range(rank):
         known = axis._replace(value=np.reshape(np.asarray(number, np.int64), [1] * (axis.rank or 0)))

@@ -102,7 +102,7 @@ class _Stripper:
 
 
 def _copy_field(target: Any, name: str, value: Any) -> None:
-    """Copy a field of a message: a scalar, a message, or a list of either."""
+    """Store `value` in the field `name` of the message `target`. A list is appended, any other value replaces the old one."""
     field = getattr(target, name)
     if hasattr(field, "extend"):
         field.extend(value)

@@ -88,7 +88,11 @@ class NodeWriter:
         return helper.make_graph(nodes, "branch", [], [port])
 
     def choose(self, axis: str, parts: "Sequence[Tuple[int, onnx.GraphProto]]", rank: int) -> None:
-        """Add an If for each part but the last, which computes the output of the operator if the axis is the part's."""
+        """Add nested Ifs that compute the output of the operator. `parts`: pairs (axis, graph); `rank`: that of the data.
+
+        An If runs the graph of a part if the value `axis` names the axis of the part, also counted from the end. The last
+        graph runs for any other value. Raises Inexpressible if the dtype of the data is not known.
+        """
         outer = self.nodes
         rest = parts[-1][1]
         for number, branch in reversed(parts[:-1]):

@@ -85,7 +85,10 @@ def _gradient(matrix: Tensor, estimate: Tensor) -> "tuple[Tensor, Tensor]":
 
 
 def _improve(matrix: Tensor, estimate: Tensor, classes: int) -> Tensor:
-    """Return the estimate after an iteration of coordinate descent: each class moves to where its derivative is 0."""
+    """Return the estimate [rows, classes] after one sweep of coordinate descent.
+
+    For each class in turn, the probability gets the value at which its derivative is 0, and the row is divided by its sum.
+    """
     q, total = _gradient(matrix, estimate)
     for k in range(classes):
         row = p.reshape(p.slice_axis(matrix, 1, k, k + 1), estimate.shape)

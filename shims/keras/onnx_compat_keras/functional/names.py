@@ -31,7 +31,7 @@ def _working(operation: Any, created: Set[int]) -> Any:
 
 
 class Names:
-    """The names that the layers and operations of a Keras model have already."""
+    """Chooses unique names for the layers and operations of one Keras model, and records the ONNX node of each operation."""
 
     def __init__(self) -> None:
         self.used_names: Set[str] = set()

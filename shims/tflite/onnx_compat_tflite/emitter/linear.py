@@ -94,7 +94,7 @@ def _matmul_merged(
 ) -> Handle:
     """Return x @ y of static x and y of equal rank: the batch axes are broadcast and merged into a single axis.
 
-    `dims` are the sizes of the product. The result has these sizes. The flags are those of `_batch_matmul`.
+    `transpose_x`, `transpose_y`: whether the last two axes of x or y are swapped first. `dims`: the sizes of the result.
     """
     count = int(np.prod(dims[:-2]))
     flat: List[Handle] = []
