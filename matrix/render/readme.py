@@ -141,7 +141,12 @@ def _install(matrix: Matrix, row: Row, cells: list[Cell]) -> str:
 
 
 def _installs_row(matrix: Matrix, requirement: str, row: Row) -> bool:
-    """Whether a requirement installs the framework of a row, as an extra of its shim or as a branch."""
+    """Whether a requirement installs the framework of a row. It does so in one of these ways:
+
+    - It has an extra that is the branch of one of the row's cells.
+    - It has an extra of the row's shim that brings the row's framework.
+    - It is the package itself of a framework whose shim is in the core.
+    """
     own = matrix.own(requirement)
     if own is None:
         return row.shim in CORE_SHIMS and _plain_name(requirement) == _NAMES[row.shim]

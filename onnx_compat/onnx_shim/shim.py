@@ -7,7 +7,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 import numpy as np
 
 from onnx_compat.discovery.diagnosis import error_line
-from onnx_compat.errors import UnsupportedError
+from onnx_compat.errors import OnnxCompatError, UnsupportedError
 from onnx_compat.ir.dtypes import text_carrier
 from onnx_compat.model.graph import ValueInfo
 from onnx_compat.model.types import TensorType
@@ -119,14 +119,17 @@ class OnnxShim(Shim):
         self._opset = opset
 
     def probe(self) -> Probe:
-        """Import onnxruntime, and return its version and the newest operator set that it can use."""
+        """Import onnxruntime. Return its version and the operator set that the shim writes.
+
+        Returns a failed Probe with the reason if onnxruntime cannot be imported, or runs no known operator set.
+        """
         try:
             import onnxruntime
         except ImportError as error:
             return Probe(False, str(error), "onnxruntime")
         try:
             offer = runtime_offer(self._opset)
-        except RuntimeError as error:
+        except (RuntimeError, OnnxCompatError) as error:
             return Probe(False, str(error), "onnxruntime", onnxruntime.__version__)
         return Probe(True, "it runs models", "onnxruntime", onnxruntime.__version__, {"opset": offer.opset})
 

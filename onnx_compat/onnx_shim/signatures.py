@@ -54,7 +54,7 @@ class Signature(NamedTuple):
         return _fit(self.inputs, inputs, bound) and _fit(self.outputs, outputs, bound)
 
     def _is_missing(self, position: int, inputs: Sequence[Any]) -> bool:
-        """Whether a call with these inputs omits a required one."""
+        """Whether the operator requires the input at `position`, and `inputs` omits it: too short, or None there."""
         return self.inputs[position].is_required and (position >= len(inputs) or inputs[position] is None)
 
 

@@ -307,3 +307,19 @@ def test_a_target_that_is_out_of_range_is_named(wrong):
     leaf.update(target_treeids=[0, 0, 0], target_nodeids=[0, 0, 0], target_weights=[1.0, 2.0, 3.0])
     with pytest.raises(InvalidModelError, match="a leaf has a weight for target %d; there are 2 targets" % wrong):
         meaning("TreeEnsembleRegressor", 3, "ai.onnx.ml")(np.ones((1, 1), np.float32), target_ids=[1, wrong, 0], **leaf)
+
+
+@pytest.mark.parametrize(("number", "is_leaf"), [(1, 0), (-1, 1), (2, 1), (-1, 0)])
+def test_a_branch_to_a_node_or_a_leaf_that_does_not_exist(number: int, is_leaf: int) -> None:
+    """Nodes and leaves have numbers of their own: a node number beyond the nodes is no leaf."""
+    x = np.float32([[0.0], [1.0]])
+    nodes = {
+        "nodes_featureids": [0], "tree_roots": [0],
+        "nodes_splits": numpy_helper.from_array(np.float32([0.5])), "nodes_modes": numpy_helper.from_array(np.uint8([0])),
+        "nodes_truenodeids": [number], "nodes_trueleafs": [is_leaf], "nodes_falsenodeids": [1], "nodes_falseleafs": [1],
+        "leaf_targetids": [0, 0], "leaf_weights": numpy_helper.from_array(np.float32([1, 2])), "n_targets": 1,
+    }  # fmt: skip
+    with pytest.raises(InvalidModelError, match="does not exist"):
+        ours(proto("TreeEnsemble", 5, [x], [FLOAT], nodes), {"x0": x})
+    valid = {**nodes, "nodes_truenodeids": [0], "nodes_trueleafs": [1]}
+    np.testing.assert_array_equal(ours(proto("TreeEnsemble", 5, [x], [FLOAT], valid), {"x0": x})[0], [[1], [2]])

@@ -304,7 +304,11 @@ def tree_ensemble(
         return np.concatenate([np.asarray(values), np.full(leaf_count, value, np.asarray(values).dtype)])
 
     def children(ids: Sequence[int], leafs: Sequence[int]) -> np.ndarray:
-        return append_leaves(np.asarray(ids) + count * (np.asarray(leafs) != 0), 0)
+        is_leaf = np.asarray(leafs) != 0
+        bounds = np.where(is_leaf, leaf_count, count)
+        if ((np.asarray(ids) < 0) | (np.asarray(ids) >= bounds)).any():
+            raise InvalidModelError("a branch of a tree leads to a node or a leaf that does not exist")
+        return append_leaves(np.asarray(ids) + count * is_leaf, 0)
 
     members = split_members(
         None if membership_values is None else known_array(membership_values, "the sets"), inner_modes
