@@ -31,13 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     Return 1 if an aim is missed or no model was chosen, else 0.
     """
-    parser = argparse.ArgumentParser(prog="python -m matrix.simplified", description=__doc__)
-    parser.add_argument("--suite", action="append", default=[], choices=SUITES, help="a suite; repeatable")
-    parser.add_argument("--tool", action="append", default=[], choices=TOOLS, help="only these tools; repeatable")
-    parser.add_argument("--seconds", type=float, default=2, help="time for the latencies of a model; 0 measures none")
-    parser.add_argument("--resume", action="store_true", help="keep the models that this revision measured before")
-    parser.add_argument("--record", action="store_true", help=f"store the result, and render {page.PAGE}")
-    parser.add_argument("names", nargs="*", help="only models whose name contains one of these texts")
+    parser = make_parser()
     options = parser.parse_args(arguments)
     if options.record and (options.tool or options.names or not options.seconds):
         parser.error("--record stores all tools and latencies of a suite: leave out --tool, --seconds 0 and names")
@@ -56,6 +50,18 @@ def main(arguments: list[str] | None = None) -> int:
         for path, text in page.files(ROOT).items():
             path.write_text(text, encoding="utf-8")
     return 1 if any(figure.is_missed for figure in figures) or not rows else 0
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of the arguments."""
+    parser = argparse.ArgumentParser(prog="python -m matrix.simplified", description=__doc__)
+    parser.add_argument("--suite", action="append", default=[], choices=SUITES, help="a suite; repeatable")
+    parser.add_argument("--tool", action="append", default=[], choices=TOOLS, help="only these tools; repeatable")
+    parser.add_argument("--seconds", type=float, default=2, help="time for the latencies of a model; 0 measures none")
+    parser.add_argument("--resume", action="store_true", help="keep the models that this revision measured before")
+    parser.add_argument("--record", action="store_true", help=f"store the result, and render {page.PAGE}")
+    parser.add_argument("names", nargs="*", help="only models whose name contains one of these texts")
+    return parser
 
 
 def _load_earlier_rows() -> dict[str, Row]:

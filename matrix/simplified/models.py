@@ -9,12 +9,11 @@ from typing import Any
 
 from matrix.real.catalog import Network, load_networks
 from matrix.real.fetch import package_folder
+from matrix.simplified.summary import REAL
 from matrix.suites.cache import Case, read_index
 
-__all__ = ["REAL", "SUITES", "Source", "choose_sources"]
+__all__ = ["SUITES", "Source", "choose_sources"]
 
-REAL = "real"
-"""The name that selects the trained networks of packages."""
 SUITES = ("zoo", "light", "zoo-full", REAL)
 UNBOUNDED = 1e9
 """The growth for the light models: they compute their weights, and the peers fold these without a limit."""

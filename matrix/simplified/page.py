@@ -12,8 +12,7 @@ from typing import Any
 
 from matrix.data import ROOT
 from matrix.render.text import replace
-from matrix.simplified.models import REAL
-from matrix.simplified.summary import SOURCE, Row, compute_figures, format_wrong
+from matrix.simplified.summary import REAL, SOURCE, Row, compute_figures, format_wrong
 from matrix.simplified.tools import TOOLS
 
 __all__ = ["BEGIN", "END", "MEASURED", "PAGE", "files", "load_rows", "render", "save_rows"]

@@ -8,9 +8,11 @@ from statistics import median
 
 from matrix.simplified.tools import OURS, PEERS, SIMPLIFIERS, TOOLS
 
-__all__ = ["SOURCE", "Figure", "Row", "compute_figures", "format_wrong", "table"]
+__all__ = ["REAL", "SOURCE", "Figure", "Row", "compute_figures", "format_wrong", "table"]
 
 SOURCE = "source"
+#: The suite of the trained networks of packages, and the beginning of the names of its models.
+REAL = "real"
 _BEST = f"best of {' and '.join(SIMPLIFIERS)}"
 
 

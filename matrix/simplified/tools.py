@@ -8,8 +8,6 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import onnx
-
 from matrix.data import ROOT
 
 __all__ = ["OURS", "PEERS", "SIMPLIFIERS", "TOOLS", "run_tool"]
@@ -23,6 +21,8 @@ SECONDS = 900
 
 def _ours(source: str, target: str, growth: float) -> None:
     """Simplify with this project. `growth`: the factor by which folding may make the model grow."""
+    import onnx
+
     from onnx_compat.simplify import simplify
 
     onnx.save(simplify(onnx.load(source), growth=growth)[0], target)
@@ -30,6 +30,7 @@ def _ours(source: str, target: str, growth: float) -> None:
 
 def _onnxsim(source: str, target: str, _: float) -> None:
     """Simplify with onnxsim."""
+    import onnx
     import onnxsim  # type: ignore[import-not-found]
 
     onnx.save(onnxsim.simplify(onnx.load(source))[0], target)
@@ -37,6 +38,7 @@ def _onnxsim(source: str, target: str, _: float) -> None:
 
 def _onnxslim(source: str, target: str, _: float) -> None:
     """Simplify with onnxslim."""
+    import onnx
     import onnxslim  # type: ignore[import-not-found]
 
     onnx.save(onnxslim.slim(onnx.load(source)), target)

@@ -149,7 +149,7 @@ def test_other_models_run_with_optimisation() -> None:
 def test_a_model_that_runs_only_with_optimisation_is_compared_so(monkeypatch: pytest.MonkeyPatch) -> None:
     from onnx_compat.verification import oracle
 
-    def run(submodel: Model, inputs: Any, optimised: bool = True) -> Answer:
+    def run(submodel: Model, inputs: Any, optimised: bool = True, in_child: bool = False) -> Answer:
         if not optimised:
             raise onnx_compat.UnsupportedError("no kernel")
         return Answer("onnxruntime 1", [np.round(X * 0.5)], [], optimised)

@@ -29,6 +29,7 @@ from matrix.retarget.__main__ import make_parser as make_parser_of_retarget
 from matrix.run.__main__ import make_parser as make_parser_of_run
 from matrix.run.__main__ import split
 from matrix.run.choose import choose
+from matrix.simplified.__main__ import make_parser as make_parser_of_simplify
 from onnx_compat.cli.app import cli
 
 MATRIX = load()
@@ -122,6 +123,8 @@ def check_nox(arguments: list[str]) -> None:
         make_parser_of_fuzz().parse_args([word.replace("--cell", "--python") for word in rest])
     elif session == "retarget":
         make_parser_of_retarget().parse_args(rest)
+    elif session == "simplify":
+        make_parser_of_simplify().parse_args(rest)
     elif session in ("mutation", "real", "bench"):
         assert set(rest) <= names_of(session), rest
     else:

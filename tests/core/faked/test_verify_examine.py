@@ -69,7 +69,7 @@ def test_fallback_nodes_are_noted(monkeypatch, runnable):
 
 @pytest.mark.parametrize("error", [MissingDependencyError("it is not installed"), UnsupportedError("it cannot")])
 def test_the_reference_stands_in_for_onnxruntime(monkeypatch, error):
-    def refuse(model, inputs):
+    def refuse(*arguments):
         raise error
 
     monkeypatch.setattr(oracle, "_run_on_onnxruntime", refuse)
