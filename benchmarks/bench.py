@@ -12,7 +12,7 @@ __all__ = ["Findings", "Missing", "Network", "Setting"]
 
 
 class Network(NamedTuple):
-    """The ONNX files of a network, in the forms that the benches need."""
+    """A network with its ONNX files: of a fixed batch size, of a symbolic batch size, and with few channels."""
 
     name: str
     fixed: Path

@@ -41,7 +41,10 @@ _REPORTED = (
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the benches and write their report. Return 1 if a measurement failed, else 0. A missed aim is no failure."""
+    """Run the benches, and print and write their report. Return 1 if a measurement failed, else 0.
+
+    A missed aim of a ratio is no failure. Too low a throughput of trees is.
+    """
     options = _parser().parse_args(arguments)
     findings = Findings()
     with tempfile.TemporaryDirectory() as scratch:

@@ -13,12 +13,11 @@ TORCH = "litert-torch"
 
 
 def from_torch(setting: Setting, networks: dict[str, tuple[str, bool]], findings: Findings) -> dict[str, str]:
-    """Convert networks with litert-torch, and append the durations to `findings`. Return name -> path of the .tflite
-    file.
+    """Convert networks with litert-torch, append the durations to `findings`, and return name -> path of the file.
 
     `networks`: name -> (name in the zoo, whether it is the large variant). All conversions run in one process, because
-    its import takes longer than most of them. The first conversion is a warm-up. A network that fails is absent, and
-    appended to `findings.missing`.
+    the import of litert-torch takes longer than most of them. The first conversion is a warm-up. A network that fails
+    is absent, and appended to `findings.missing`; so are all networks if there is no environment with litert-torch.
     """
     files: dict[str, str] = {}
     try:

@@ -78,7 +78,8 @@ def _summary(findings: Findings) -> list[str]:
 def _verdict(median: Ratio, ratios: Sequence[Ratio]) -> str:
     """Return the last cell of a row of the summary: how many of the `ratios` meet the aim, and which networks miss it.
 
-    "": there is no aim. `median`: the median ratio of these networks.
+    If only the median has an aim, the text says whether the median meets it. "": there is no aim. `median`: the median
+    ratio of these networks.
     """
     if median.aim is None:
         return ""
@@ -95,7 +96,7 @@ def _verdict(median: Ratio, ratios: Sequence[Ratio]) -> str:
 
 
 class _Cells:
-    """Text of table cells: a figure or a ratio of a network. "" if it was not measured.
+    """Returns figures and ratios of networks as texts for table cells; "" for a number that was not measured.
 
     `networks`, `threads`: the names of the networks and the numbers of threads that the findings have.
     """

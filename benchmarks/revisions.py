@@ -29,7 +29,7 @@ TIME, PEAK, IMPORT = "convert to .tflite, time", "convert to .tflite, peak memor
 def measure_revisions(setting: Setting, findings: Findings) -> None:
     """Measure both revisions on onnx's light models and the small zoo, and append the results to `findings`.
 
-    Raises Missing if the cache has no models.
+    Raises Missing if the cache lacks the light models, or if there is no environment for one of the revisions.
     """
     pythons = {OURS: setting.python("tflite-")[1], BASE: setting.python("base")[1]}
     _measure_imports(setting, pythons, findings)

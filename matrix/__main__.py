@@ -19,8 +19,9 @@ NEEDED = ("packaging", "tomli", "numpy", "click")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a command of `python -m matrix`. Return 1 if it reports problems, a package is missing or a MatrixError was
-    raised, else 0.
+    """Run a command of `python -m matrix`, and print errors. Return 0, or 1 if it fails or reports problems.
+
+    A command fails if it raises MatrixError, or needs a package in `NEEDED` that is not installed.
     """
     options = make_parser().parse_args(arguments)
     try:

@@ -134,8 +134,9 @@ def plan(
     `python`: the Python of the cell; "": the newest that fits. A version that has cells may get a cell on another
     Python, if `python` names it.
 
-    Raise a MatrixError for an unknown framework, for a framework without a cell to copy from, and for a version that
-    has a cell. It is also raised for a version without wheels, and if this machine lacks the Python.
+    Raise a MatrixError for a framework that is unknown or has no cell to copy from. It is also raised for a version
+    that is malformed, has a cell or has no wheels. The last causes are pins that uv cannot resolve, and a Python that
+    this machine lacks.
     """
     if name not in LINES:
         raise MatrixError(f"no framework {name!r}: there are {', '.join(LINES)}")

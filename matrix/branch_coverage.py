@@ -47,9 +47,12 @@ class Branches(NamedTuple):
 
 
 def main(arguments: list[str]) -> int:
-    """Run the tests, and print the taken branches. Return 1 if they are too few; if a test fails, pytest's exit code.
+    """Run the tests under coverage.py, and print how many branches of the core they take.
 
-    `arguments` go to pytest. The report of coverage.py is left in results/coverage/coverage.json.
+    `arguments` go to pytest; without a path among them, tests/core runs. The JSON report is left in
+    results/coverage/coverage.json.
+
+    Return 0, or 1 if fewer than `FLOOR` percent are taken or the report fails. If pytest fails, return its exit code.
     """
     FOLDER.mkdir(parents=True, exist_ok=True)
     for data in FOLDER.glob(".coverage*"):
@@ -82,7 +85,10 @@ def count_branches(measured: dict[str, Any]) -> list[Branches]:
 
 
 def report(modules: list[Branches], most: int = 20) -> int:
-    """Print the modules with the most branches that no test takes, and the total. Return 1 if it is below FLOOR."""
+    """Print the `most` modules with the most branches that no test takes, and the share of all modules together.
+
+    Return 1 if that share is below `FLOOR`, else 0.
+    """
     total = Branches("all modules", sum(module.total for module in modules), sum(module.covered for module in modules))
     lowest = sorted(modules, key=lambda module: (module.covered - module.total, module.path))[:most]
     for module in [*(module for module in lowest if module.covered < module.total), total]:

@@ -135,7 +135,7 @@ class Metadata:
 
     @property
     def blob(self) -> str:
-        """Return the address before the path of a file of the repository, as a page."""
+        """Return the address of the pages of files: the path of a file in the repository is appended to it."""
         return f"{self.repository}/blob/main/"
 
     def asset(self, version: str, name: str) -> str:
@@ -304,6 +304,7 @@ def load(path: Path = ROOT / "matrix" / "matrix.toml") -> Matrix:
 
 
 def _fuzzed_cells(cells: dict[str, Cell], more: list[str]) -> tuple[Cell, ...]:
+    """Return the cells that the fuzzer runs on: the required cells, and those with the ids `more`."""
     required = {id_: cell for id_, cell in cells.items() if cell.is_required}
     return tuple({**required, **{id_: cells[id_] for id_ in more}}.values())
 

@@ -25,7 +25,10 @@ _VARIANTS = [name for name, variant in VARIANTS.items() if not variant.options]
 
 
 def digest(model: Any) -> str:
-    """Return the SHA-256 of a model's .tflite file, or the error of a model that is refused."""
+    """Convert a model to .tflite. Return the SHA-256 of the file, or the text of the error if the model is refused.
+
+    `model`: its path, or its serialised bytes.
+    """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.tflite"
         try:
@@ -36,7 +39,10 @@ def digest(model: Any) -> str:
 
 
 def _digests(variants: List[str], every: int) -> Iterator[Tuple[str, str]]:
-    """Yield (name, digest) of every `every`-th case of the suites in these variants. Equal cases count once."""
+    """Yield (name, result of `digest`) of every `every`-th case of all suites, in each of these variants.
+
+    Equal cases count once.
+    """
     cases = distinct(choose("", read_index), variants)
     for chosen in cases[::every]:
         yield chosen.names[0], digest(VARIANTS[chosen.variant].model(str(chosen.case.model)))

@@ -14,8 +14,9 @@ __all__ = ["FRAMEWORKS"]
 
 
 def _tensorflow() -> Dict[str, Any]:
-    """Return the answer for TensorFlow. A build for CUDA without the version in its metadata has the CUDA version
-    "unknown".
+    """Query the installed TensorFlow for its version and its GPUs. Return the dict that `_make_answer` describes.
+
+    A build for CUDA without the version in its metadata has the CUDA version "unknown".
     """
     tf = importlib.import_module("tensorflow")
     built = dict(tf.sysconfig.get_build_info()) if hasattr(tf.sysconfig, "get_build_info") else {}
@@ -28,7 +29,10 @@ def _tensorflow() -> Dict[str, Any]:
 
 
 def _jax() -> Dict[str, Any]:
-    """Return the answer for JAX. Its CUDA version is the major version of its CUDA plugin."""
+    """Query the installed JAX for its version and its GPUs. Return the dict that `_make_answer` describes.
+
+    The CUDA version is the major version of the CUDA plugin.
+    """
     jax = importlib.import_module("jax")
     plugins = [number for number in ("13", "12") if importlib.util.find_spec("jax_cuda%s_plugin" % number)]
     error = ""
@@ -40,7 +44,7 @@ def _jax() -> Dict[str, Any]:
 
 
 def _torch() -> Dict[str, Any]:
-    """Return the answer for PyTorch."""
+    """Query the installed PyTorch for its version and its GPUs. Return the dict that `_make_answer` describes."""
     torch = importlib.import_module("torch")
     devices = [torch.cuda.get_device_name(k) for k in range(torch.cuda.device_count())]
     error = ""
@@ -52,10 +56,12 @@ def _torch() -> Dict[str, Any]:
 
 
 def _make_answer(module: Any, cuda: str, devices: Any, error: str = "") -> Dict[str, Any]:
-    """Return the answer as a dict: the framework's version, `cuda`, the names of its GPUs, and the error that hides
-    them.
+    """Return what a framework reports about GPUs, as a dict for JSON.
 
-    `cuda`: the version that the framework was built with; "" for a build for the CPU.
+    - version: the version of the imported `module`.
+    - cuda: the CUDA version that the framework was built with; "" for a build for the CPU.
+    - devices: the names of the GPUs that it sees.
+    - error: why it sees no GPU; "" without an error.
     """
     return {"version": module.__version__, "cuda": cuda, "devices": devices, "error": error}
 

@@ -112,8 +112,9 @@ def _newer(
 ) -> Iterator[tuple[str, str]]:
     """Yield (version, day) of each release to propose, the oldest version first.
 
-    These are the newest release that the shim accepts, and with `patches` the newest release of each minor version in
-    `pinned`. A release is left out if a pin is as new: a pin of its minor version, or any pin if there is no such pin.
+    The candidates are the newest release that the shim accepts, and with `patches` the newest release of each minor
+    version in `pinned`. A candidate is proposed if it is newer than all pins of its minor version. Without such a pin,
+    it must be newer than all pins.
     """
     accepted = _accepted_range(matrix, shim, package)
     by_minor: dict[tuple[int, int], Version] = {}

@@ -71,7 +71,7 @@ def record(path: Path, folder: Path = STORED) -> Path:
     """Reduce the results file of a cell and store it in `folder`. Return the path of the stored file.
 
     The run gets a line in the history, and files of cases that no stored results name are deleted. Raise NotStored if
-    this run ended early (no GPU, broken), and the stored results are those of a run that ended.
+    the run has no GPU or is broken, and the stored results of its cell are from a complete run.
     """
     results = read_results(path)
     target = folder / ("%s.json" % results["cell"])

@@ -17,9 +17,7 @@ __all__ = ["Mixed", "load_mixed"]
 
 @dataclass(frozen=True)
 class Mixed:
-    """An environment with the lock files of several cells and the wheels of several shims.
-
-    All its cells have one Python.
+    """An environment with the lock files of several cells of one Python, and the wheels of several shims.
 
     `over`: requirements that are installed last, without their dependencies.
     """
@@ -42,9 +40,10 @@ def load_mixed(matrix: Matrix) -> list[Mixed]:
 
 
 def _make_mixed(matrix: Matrix, name: str, cells: list[str], shims: list[str], over: list[str] | None = None) -> Mixed:
-    """Build an environment from its table, in which `cells` are ids. Raise a MatrixError as `load_mixed` does.
+    """Build the environment `name` from its table in matrix.toml. `cells`: the ids of its cells.
 
-    `over` None: no more requirements.
+    `over`: requirements that are installed last; None: there are none. Raise a MatrixError for an unknown cell, and if
+    the cells have several Pythons.
     """
     unknown = [cell_id for cell_id in cells if cell_id not in matrix.cells]
     if unknown:

@@ -97,8 +97,9 @@ class Trial:
             self.failures.append(f"{self.cell.branch}: {column}: {error}")
 
     def _extra(self, suffix: str = "") -> str:
-        """Return the name of the branch's extra with this suffix: for the build without GPU support, if it has that
-        extra.
+        """Return the name of the branch's extra that ends with `suffix`.
+
+        If the branch has such an extra for the build without GPU support, it is that extra.
         """
         extra = f"{self.cell.branch}{CPU}{suffix}"
         return extra if extra in branch_extras(self.matrix, self.cell) else f"{self.cell.branch}{suffix}"

@@ -9,9 +9,12 @@ _TYPES = {"tensor(float)": "float32", "tensor(int64)": "int64", "tensor(int32)":
 
 
 def errors(model: str, path: str) -> List[float]:
-    """Return the error of the first and of the second run: the largest relative error over all outputs.
+    """Run the .tflite file at `path` twice, and return the error of each run.
 
-    The relative error is the largest difference from onnxruntime, divided by the largest absolute value of the output.
+    The error of a run is the largest relative error of an output: its largest difference from the output of
+    onnxruntime, divided by the largest absolute value of that output. `model`: the path of the ONNX model.
+
+    Raise a ValueError if the inputs or outputs of the file do not match those of the model.
     """
     import numpy as np
     import onnxruntime

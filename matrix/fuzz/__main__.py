@@ -203,6 +203,10 @@ def _run_batches(
     minutes: Optional[float] = None,
     note: Callable[[int, CounterType[str]], None] = lambda batch, counts: None,
 ) -> CounterType[str]:
+    """Run batches of damaged inputs in the environment of a target, and return outcome -> number of inputs.
+
+    Failed inputs are stored in a folder of `--out`. `first`, `inputs`, `minutes`, `note`: as for `run_campaign`.
+    """
     folder = options.out / "damage" / options.damage / target.cell
     return run_campaign(
         target.python, target.shim, target.env, options.damage, first, folder, inputs, minutes, note=note
@@ -210,11 +214,11 @@ def _run_batches(
 
 
 class _DamageNotes:
-    """The outcomes of batches of damaged inputs that ran, and that are not in the ledger of the cell yet.
+    """Collects the outcomes of batches of damaged inputs, and writes them to the ledger of a cell.
 
     - kind: the kind of the inputs.
-    - seed: the first batch; the ledger then stays as it is. None: start after the last batch in the ledger.
-    - first: the first batch that is not in the ledger.
+    - seed: the first batch; then nothing is written. None: the first batch is that after the last batch in the ledger.
+    - first: the first batch that is not written yet.
     """
 
     def __init__(self, cell: str, kind: str, seed: Optional[int]) -> None:

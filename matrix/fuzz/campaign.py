@@ -116,10 +116,11 @@ def make_chunk(first: int, count: int = CHUNK) -> Tuple[Path, CounterType[str]]:
 
 
 def find_graph(seed: int, generator: str) -> Optional[Path]:
-    """Return the chunk that has only the graph of a seed.
+    """Return the path of the chunk that has only the graph that a generator makes from a seed.
 
-    The current generator generates the graph. That of another generator must be in the cache: `--seed SEED --graphs 1`
-    generates it at a revision with this generator. None: it is not there.
+    `generator`: the digest of the generator. The graph of the current generator is generated. The graph of another
+    generator must be in the cache, else the result is None. `--seed SEED --graphs 1`, run at a revision with that
+    generator, writes it there.
     """
     if generator == generator_digest():
         return make_chunk(seed, 1)[0]

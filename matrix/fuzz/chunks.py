@@ -18,12 +18,15 @@ _LEVEL = 3
 
 
 def write_chunk(path: Path, cases: Iterable[Case]) -> None:
-    """Write cases to a file, as `write_lines` does."""
+    """Write cases to a gzip file, with a line of JSON for each case. A reader never sees a part of the file."""
     write_lines(path, (json.dumps(dump_case(case), ensure_ascii=False) for case in cases))
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """Write cases that are JSON already to a file. A reader never sees a part of the file."""
+    """Write `lines`, each a case as JSON, to a gzip file. A reader never sees a part of the file.
+
+    The folder of the file is created if needed.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_suffix(".part%d" % os.getpid())
     with gzip.open(str(unfinished), "wt", _LEVEL, encoding="utf-8") as stream:
@@ -32,7 +35,7 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
 
 
 def read_chunk(path: Path) -> List[Case]:
-    """Return the cases of a file."""
+    """Return the cases of a chunk: a file that `write_chunk` or `write_lines` wrote."""
     return [parse_case(document) for document in _documents(path)]
 
 

@@ -159,8 +159,10 @@ def _parse_value(value: Any) -> Any:
 
 
 def _dtype_text(dtype: str) -> str:
+    """Return the name of a numpy dtype as documents have it: `string` in place of `object`."""
     return _STRING if dtype == "object" else dtype
 
 
 def _split(text: str) -> List[str]:
+    """Return the sizes in the text of a shape, which commas separate; [] for an empty text."""
     return [part.strip() for part in text.split(",")] if text.strip() else []

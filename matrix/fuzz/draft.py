@@ -18,7 +18,7 @@ Rule = Callable[[Sequence[Value]], bool]
 
 
 def MOVE(operands: Sequence[Value]) -> bool:  # noqa: N802 - a constant for templates
-    """Return whether the result of an operator that selects, moves or compares is exact: if all operands are."""
+    """Return whether the result of an operator that selects, moves or compares is exact: if all operands are exact."""
     return all(operand.exact for operand in operands)
 
 
@@ -221,9 +221,9 @@ def _is_discrete(array: Any) -> bool:
 
 
 def _check_agreement(value: Value) -> None:
-    """Raise Rejected if the worlds differ in the rank or the type of a value.
+    """Raise Rejected if the worlds differ in the rank or the type of a tensor.
 
-    A sequence is rejected if its items differ in type, or if it is empty in a world.
+    A sequence is rejected if its items, of all worlds, differ in type, or if it is empty in a world.
     """
     if value.container:
         if any(not array for array in value.arrays):

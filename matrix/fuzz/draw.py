@@ -109,8 +109,9 @@ class Draw:
     def fresh(self, shapes: Sequence[Tuple[int, ...]], dtype: str = "float32", low: int = -4, high: int = 4) -> Value:
         """Add a new operand with random data, and return it: mostly an initializer, sometimes an input of the graph.
 
-        `shapes`: the shape in each world. If the shapes differ, the operand is an input. The other arguments are those
-        of `data`.
+        - shapes: the shape in each world. If the shapes differ, the operand is an input.
+        - dtype: the dtype, by its name in numpy; "object" for strings.
+        - low, high: the bounds of the elements. They are ignored for bools and strings.
         """
         arrays = [self.data(shape, dtype, low, high) for shape in shapes]
         if len(set(shapes)) == 1 and self.chance(0.75):
@@ -188,7 +189,11 @@ class Draw:
 
     # -- nodes ---------------------------------------------------------------------------------------------------------
     def node(self, operator: str, inputs: Sequence[Optional[Value]], rule: Rule = MOVE, **attributes: Any) -> Value:
-        """Add a node with one output, and return the output. The arguments and Rejected are as for `nodes`."""
+        """Add a node of the default domain with one output, and return the output. An attribute None is left out.
+
+        `rule`: decides whether the output is exact. Raises Rejected for an empty list as an attribute, and if `rule` or
+        a check rejects the node.
+        """
         return self.nodes(operator, inputs, 1, rule, **attributes)[0]
 
     def nodes(

@@ -46,7 +46,7 @@ def evaluate(node: Node, opset: int, feeds: Sequence[Dict[str, Any]], ports: Dic
 
 
 def evaluator_of(graph: Graph, opset: int) -> Evaluator:
-    """Return a function from a feed to the outputs of a graph, which the ReferenceEvaluator computes.
+    """Return a function that runs a graph with onnx's ReferenceEvaluator: inputs by name -> list of outputs.
 
     Raises ValueError for a graph with a Loop: the ReferenceEvaluator gives its scan outputs a wrong rank.
     """
@@ -63,7 +63,7 @@ def evaluator_of(graph: Graph, opset: int) -> Evaluator:
 
 
 def session_of(graph: Graph, opset: int) -> Evaluator:
-    """Return a function from a feed to the outputs of a graph, which onnxruntime computes without optimisations.
+    """Return a function that runs a graph with onnxruntime, without optimisations: inputs by name -> list of outputs.
 
     onnxruntime infers the types of the outputs; the types in their ports are not used.
     """

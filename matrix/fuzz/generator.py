@@ -86,7 +86,7 @@ def attempt(draw: Draw, entry: Template) -> bool:
 
 
 class _Snapshot:
-    """The state of a draft and of the drafts around it, which `restore` brings back."""
+    """Stores the state of a draft and of the drafts around it; `restore` resets all of them to that state."""
 
     def __init__(self, draft: Optional[Draft]) -> None:
         self._states: List[Tuple[Draft, Tuple[int, int, int], Dict[str, np.ndarray]]] = []

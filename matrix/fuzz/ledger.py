@@ -44,7 +44,7 @@ class Totals(NamedTuple):
 
 
 class Ledger:
-    """The ledger of a cell: the entries in the file `<cell>.json` of `folder`.
+    """Reads and changes the ledger of a cell: the entries in the file `<cell>.json` of `folder`.
 
     Each method reads the file again, because other processes may change it meanwhile.
     """
@@ -90,7 +90,7 @@ class Ledger:
         self._write(kinds)
 
     def failed_seeds(self, kind: str) -> List[Tuple[int, str]]:
-        """Return the seed and the generator of each graph that failed. "" for an entry that names no generator."""
+        """Return (seed, digest of its generator) of each graph that failed. The digest is "" if the entry has none."""
         entries = self.kinds.get(kind, [])
         return [(int(seed), entry.get("generator", "")) for entry in entries for seed in entry["failed"]]
 
@@ -100,7 +100,10 @@ class Ledger:
         return [(entry["seeds"][0], entry["seeds"][1]) for entry in entries if needs_rerun(entry["outcomes"])]
 
     def replace(self, kind: str, code: Mapping[str, str], seeds: Tuple[int, int], outcomes: Mapping[str, int]) -> None:
-        """Replace the counts of the entry of damaged inputs that has these batches by those of a later run."""
+        """Replace the outcomes of the entry with exactly the batches `seeds` (first, last), and write the file.
+
+        `code`: the revision of the later run. `outcomes`: its outcomes, outcome -> number of damaged inputs.
+        """
         kinds = self.kinds
         for entry in kinds[kind]:
             if tuple(entry["seeds"]) == seeds:

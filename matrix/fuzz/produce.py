@@ -65,7 +65,10 @@ def _answers(first: int, count: int) -> Iterator[Tuple[int, str]]:
 
 
 def _main(first: int, count: int) -> None:
-    """Print {"seed", "case"} or {"seed", "reason"} as a line of JSON, for each of `count` seeds from `first` on."""
+    """Print a line for each of `count` seeds from `first` on: the seed, a blank, and the case as JSON.
+
+    For a seed without a case, the line has the reason up to its first colon in place of the case.
+    """
     for seed in range(first, first + count):
         generated = generate(seed)
         if generated.case is None:

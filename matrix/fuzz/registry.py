@@ -29,7 +29,8 @@ TEMPLATES: Dict[str, Template] = {}
 def template(name: str, weight: float = 1.0, since: int = 13) -> Callable[[Grow], Grow]:
     """Return a decorator that registers a function as the template `name` in TEMPLATES, and returns the function.
 
-    The decorator raises ValueError for a name that is registered. `weight`, `since`: as in `Template`.
+    `weight`: how often the template is drawn, relative to the others. `since`: its first opset. The decorator raises
+    ValueError for a name that is registered.
     """
 
     def register(grow: Grow) -> Grow:

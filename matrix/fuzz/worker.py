@@ -30,7 +30,7 @@ class WorkerError(Exception):
 
 
 class Worker:
-    """Runs cases in a child process in the environment of a cell, which a new process replaces if it dies or hangs.
+    """Runs cases in a child process in the environment of a cell. A new process replaces a process that dies or hangs.
 
     - python: the interpreter of the cell.
     - shim: the name of the shim that runs the cases.
@@ -38,7 +38,7 @@ class Worker:
     - form: the format of the file that is written and run. None: the model is prepared in the process.
     - child: the folder whose `__main__.py` the process runs.
 
-    The first run starts the process. It ends with `close`.
+    The first run starts the process, and `close` ends it.
     """
 
     def __init__(

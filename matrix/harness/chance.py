@@ -85,6 +85,7 @@ def check_sample(model: onnx.ModelProto, run: Callable[[Dict[str, Any]], Sequenc
 
 
 def _repeat(value: np.ndarray) -> np.ndarray:
+    """Return an array repeated `TIMES` times along its first axis; a scalar as it is."""
     return np.concatenate([value] * TIMES) if value.ndim else value
 
 

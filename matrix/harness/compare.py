@@ -19,7 +19,8 @@ class Mismatch(AssertionError):
 def compare(name: str, got: Any, wanted: Any, rtol: float, atol: float) -> None:
     """Raise Mismatch unless `got` agrees with `wanted`, with equal dtypes and shapes.
 
-    Both are a tensor, a list or dict of values, or None for an empty optional. `name`: the output, for the text.
+    Both are a tensor, a list or dict of values, or None for an empty optional. Floats and complex numbers agree within
+    `rtol` and `atol`, all other elements if they are equal. `name`: the name of the output, for the text.
     """
     if isinstance(wanted, list):
         if not isinstance(got, list) or len(got) != len(wanted):
@@ -47,6 +48,10 @@ def compare_kind(name: str, got: Any, wanted: np.ndarray) -> None:
 
 
 def _compare_tensors(name: str, got: Any, wanted: np.ndarray, rtol: float, atol: float) -> None:
+    """Raise Mismatch unless `got` is an array of the same dtype and shape, whose elements agree with `wanted`.
+
+    Floats and complex numbers agree within the tolerance, all other elements if they are equal. `name`: of the output.
+    """
     if wanted.dtype.kind in "US":  # the library represents strings as objects
         wanted = wanted.astype(object)
     compare_kind(name, got, wanted)
@@ -71,6 +76,7 @@ def _is_inexact(dtype: Any) -> bool:
 
 
 def _describe(value: Any) -> str:
+    """Return the kind of a value as text: `float32[2, 3]` for an array, "a list of 2 values", "nothing" for None."""
     if isinstance(value, np.ndarray):
         return "%s%s" % (value.dtype, list(value.shape))
     if isinstance(value, dict):

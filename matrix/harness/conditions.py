@@ -43,7 +43,7 @@ def read_environment() -> Installed:
 
 
 def holds(conditions: Iterable[str], environment: Optional[Installed] = None) -> bool:
-    """Whether at least one of the conditions holds in an environment. None: the environment of this process.
+    """Whether at least one of the conditions holds in `environment`. None stands for that of this process.
 
     Raise packaging's InvalidRequirement for a malformed condition.
     """
@@ -51,6 +51,7 @@ def holds(conditions: Iterable[str], environment: Optional[Installed] = None) ->
 
 
 def _holds(condition: str, environment: Installed) -> bool:
+    """Whether a single condition holds in an environment. The module describes the forms of conditions."""
     if condition == ANYWHERE:
         return True
     variable = _VARIABLE.fullmatch(condition)
@@ -67,6 +68,7 @@ def _holds(condition: str, environment: Installed) -> bool:
 
 
 def _version(name: str) -> Optional[str]:
+    """Return the version of an installed distribution, or None if it is not installed."""
     metadata = importlib.import_module("importlib.metadata" if sys.version_info >= (3, 8) else "importlib_metadata")
     try:
         version: str = metadata.version(name)

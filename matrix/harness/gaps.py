@@ -28,8 +28,9 @@ KINDS = ("ours", "framework", "never")
 
 
 class GapError(AssertionError):
-    """A declared gap contradicts the result of a case (the case passes, or fails in another way), or its entry is
-    malformed.
+    """An entry of a gap is malformed, several gaps cover one case, or a gap contradicts the result of its case.
+
+    The result contradicts the gap if the case passes, or fails in another way.
     """
 
 
@@ -92,6 +93,7 @@ def find_stale(gaps: Iterable[Gap], known: Collection[str], suites: Collection[s
 
 
 def _parse_gap(entry: Dict[str, Any], path: Path) -> Gap:
+    """Return the gap of an entry of the file `path`. Raise GapError for wrong keys, variants, kinds or empty fields."""
     if {*entry, *Gap._field_defaults} != set(Gap._fields):
         raise GapError("%s: %s has the keys %s, not %s" % (path.name, entry.get("id"), sorted(entry), Gap._fields))
     gap = Gap(**entry)

@@ -14,7 +14,7 @@ _Generator = TypeVar("_Generator")
 
 
 class _Kept:
-    """A generator of numpy, and the state in which each test finds it."""
+    """Stores the state of a numpy generator, so that it can be restored before each test."""
 
     def __init__(self, generator: Any) -> None:
         self.generator = generator
@@ -26,11 +26,11 @@ class _Kept:
         return self.generator.bit_generator.state
 
     def keep(self) -> None:
-        """Set the state in which each test finds the generator to its present state."""
+        """Store the present state of the generator."""
         self.state = self._read()
 
     def restore(self) -> None:
-        """Set the generator to the state in which each test finds it."""
+        """Set the generator to the stored state."""
         if hasattr(self.generator, "set_state"):
             self.generator.set_state(self.state)
         else:
@@ -41,7 +41,7 @@ _KEPT: List[_Kept] = []
 
 
 def per_test(generator: _Generator) -> _Generator:
-    """Return `generator`, which every test finds in the same state.
+    """Register `generator`, so that `restore_states` resets it before every test. Return `generator` itself.
 
     Args:
         generator: a RandomState or a Generator of numpy, made from a seed.
@@ -51,12 +51,12 @@ def per_test(generator: _Generator) -> _Generator:
 
 
 def keep_states() -> None:
-    """Keep the state of each generator after the import of the modules of tests."""
+    """Store the present state of each registered generator. Call it after the modules of tests are imported."""
     for kept in _KEPT:
         kept.keep()
 
 
 def restore_states() -> None:
-    """Set each generator to its kept state."""
+    """Set each registered generator to its stored state. Call it before each test."""
     for kept in _KEPT:
         kept.restore()

@@ -82,7 +82,7 @@ def sample(chosen: Sequence[Chosen], operator_versions: Callable[[Any], Iterable
 
     - of the newest release of each suite: all cases
     - of older releases: the cases with a version of an operator that no case of a newer release in the sample has
-    - of networks with random weights: the variant `recorded`; of those with recorded weights: the other variants
+    - of the suite `light-random`: only the variant `recorded`; if `chosen` has that suite, of `light` only the others
 
     `operator_versions`: the function that returns the versions of the operators of a case, such as `Conv-11`.
     """

@@ -143,7 +143,7 @@ class Runner:
     def run(self, mutants: Sequence[tuple[Module, Mutant]], trace: Trace, limit: float) -> Iterator[str]:
         """Yield the outcome of each mutant, in order: LIVES, KILLED or NOT_APPLIED.
 
-        Each mutant has a forked process, which runs the tests that execute its lines, until a test fails.
+        A forked process for each mutant runs the tests that execute the lines of the mutant, until a test fails.
 
         - KILLED: a test fails, ends the process, or hangs for 10 times its duration in `trace`, at least 5 seconds.
         - LIVES: no test fails. After `limit` seconds, no further test is started; the running test still counts.

@@ -58,8 +58,8 @@ def plain(value: Any) -> Any:
 def main(module: str, options: Dict[str, Any]) -> None:
     """Run the cases from standard input, a JSON document on each line, until it ends, and answer each with a line.
 
-    The first answer describes the environment. Prints of frameworks go to standard error. `module`: the name of a
-    module of `matrix.peers.tools`; `options`: keyword arguments of its function `prepare`.
+    The first answer describes the environment. Prints of frameworks go to standard error. `module`: the import name of
+    a module in `matrix.peers.tools`. `options`: keyword arguments of its function `prepare`.
     """
     # Frameworks print to standard output; it is redirected to standard error, so that each line here is an answer.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")

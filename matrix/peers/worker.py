@@ -45,7 +45,8 @@ class Worker:
     def run(self, case: Case) -> Result:
         """Run a case and return its result. Raise PeerError if the child process cannot start.
 
-        If the case fails and the tool keeps state between models, run it again in a new process.
+        If the case fails and the tool keeps state between models, run it again in a new process, and return the second
+        result. If that is no failure, its detail names the first failure.
         """
         result = self._once(case)
         if result.outcome != FAIL or not self._leaks:

@@ -20,11 +20,12 @@ THREADS = 1
 
 
 def measure_network(network: Network, files: dict[str, Path], python: str, scratch: Path) -> dict[str, Any]:
-    """Return the results of a network: those of `benchmarks/child/real.py`, and `milliseconds`: runner -> fastest
-    round.
+    """Convert, check and time a network. Return the results of `check` in benchmarks/child/real.py, and the latencies.
 
-    `files`: path in the package -> path in the cache. `python`: the interpreter that converts and runs. Raise
-    ChildError if the network cannot be converted or run.
+    The latencies have the key `milliseconds`: runner -> the median time of a run in the fastest round.
+
+    `files`: path in the package -> path in the cache. `python`: the interpreter that converts and runs. `scratch`: a
+    folder for files. Raise ChildError if the network cannot be converted or run.
     """
     model, path, feeds = str(files[network.onnx]), str(scratch / "ours.tflite"), str(scratch / "feeds.npz")
     theirs = str(files[network.tflite]) if network.tflite else None

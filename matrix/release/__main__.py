@@ -39,7 +39,8 @@ def main(arguments: list[str] | None = None) -> int:
 def _make_release(matrix: Matrix, tag: str | None) -> list[str]:
     """Build and check the release in FOLDER, which is emptied first. Return the problems.
 
-    Changed files, and problems of the built files, end the work. `tag`: the tag of the version, or None.
+    If tracked files differ from the commit, nothing is built. If the built files have problems, the later checks and
+    files are left out. `tag`: the tag of the version; None: there is no tag yet.
     """
     if files := build.changed_files():
         return ["These files differ from the commit, which is what is built:", *files]

@@ -24,7 +24,11 @@ ROWS = ("nodes", "networks", "suites", "round_trip", "speed")
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
-    """Measure the rows, and write results/retarget.json. Return 1 if a figure misses its aim."""
+    """Measure the chosen rows, and write results/retarget.json after each row. Return 1 if an aim is missed, else 0.
+
+    `arguments`: the arguments of the command line; None: those of this process. With `--record`, the figures are
+    stored, and docs/retarget.md is rendered.
+    """
     parser = make_parser()
     options = parser.parse_args(arguments)
     if options.record and (options.every > 1 or options.case):
@@ -46,7 +50,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """Return the parser of the arguments."""
+    """Return the parser of the command line."""
     parser = argparse.ArgumentParser(prog="python -m matrix.retarget", description=__doc__)
     parser.add_argument("--row", action="append", choices=ROWS, help="by default all rows")
     parser.add_argument("--record", action="store_true", help="store the figures, and render %s" % PAGE)

@@ -13,7 +13,10 @@ import sys
 
 
 def main() -> None:
-    """Answer the tasks of standard input, until it ends."""
+    """Read tasks from standard input, and write their answers to standard output, until the input ends.
+
+    An exception of a task ends the process.
+    """
     # Frameworks print to standard output; it is redirected to standard error, so that each line here is an answer.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)

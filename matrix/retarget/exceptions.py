@@ -27,7 +27,7 @@ KINDS = (MORE, FORM, REFUSED) = ("more", "form", "refused")
 
 
 class Reason(NamedTuple):
-    """The reason why a test fails, and its kind."""
+    """The declared reason why a test fails, and the kind of the exception: one of `KINDS`."""
 
     kind: str
     text: str
@@ -38,7 +38,7 @@ Exceptions = Dict[str, Dict[str, Reason]]
 
 
 def load_exceptions(path: Path = DECLARED) -> Exceptions:
-    """Return the declared exceptions. An entry has a suite, a list of tests, their kind and reason.
+    """Return the exceptions that the TOML file `path` declares: suite -> test -> reason.
 
     Raise ValueError for an unknown kind.
     """

@@ -15,7 +15,12 @@ OPSET = 17
 
 
 class _Graph:
-    """A graph that is built node by node. Each method returns the name of its result."""
+    """Builds a model node by node.
+
+    - add: append a node, and return the name of its output.
+    - weight, constant: append an initializer, of random numbers or of an array, and return its name.
+    - model: return the ModelProto with these inputs, and with the tensor `result` of this shape as its output.
+    """
 
     def __init__(self) -> None:
         self.nodes: List[Any] = []
@@ -43,7 +48,10 @@ class _Graph:
 
 
 def resnet50(layers: Sequence[int] = (3, 4, 6, 3), width: int = 64) -> Any:
-    """Return ResNet-50, or a network of its form with other numbers of layers and channels."""
+    """Return ResNet-50 with random weights, or a network of its form.
+
+    `layers`: the number of blocks of each stage. `width`: the channels of the first convolution.
+    """
     graph = _Graph()
 
     def convolve(x: str, before: int, after: int, kernel: int, stride: int = 1) -> str:
@@ -72,7 +80,10 @@ def resnet50(layers: Sequence[int] = (3, 4, 6, 3), width: int = 64) -> Any:
 
 
 def bert(layers: int = 12, width: int = 768, heads: int = 12, words: int = 30522) -> Any:
-    """Return an encoder of the form of BERT, with LayerNormalization, and Gelu by Erf."""
+    """Return an encoder of the form of BERT with random weights, with LayerNormalization, and Gelu composed of Erf.
+
+    `width`: the size of a hidden vector. `words`: the size of the vocabulary.
+    """
     graph = _Graph()
 
     def dense(x: str, before: int, after: int) -> str:
@@ -103,7 +114,7 @@ def bert(layers: int = 12, width: int = 768, heads: int = 12, words: int = 30522
 
 
 def chain(layers: int = 16, width: int = 4096) -> Any:
-    """Return a chain of MatMuls with large weights, and a LayerNormalization."""
+    """Return a chain of `layers` MatMuls with random weights of [width, width], and a LayerNormalization at its end."""
     graph = _Graph()
     x = "x"
     for _ in range(layers):
@@ -117,5 +128,5 @@ MODELS: Dict[str, Callable[[], Any]] = {"ResNet-50": resnet50, "BERT, 12 layers"
 
 
 def write(name: str, path: Path) -> None:
-    """Write a generated network to a file."""
+    """Generate the network `name`, a key of `MODELS`, and write it to `path`."""
     onnx.save(MODELS[name](), str(path))

@@ -27,7 +27,10 @@ SIDE = 1024
 
 
 def generate(storage: str, megabytes: int, path: Path) -> None:
-    """Write a chain of matrix products, and a reduction that changes its form below opset 18. `storage`: see `STORAGES`."""
+    """Write a model to `path`: MatMuls with `megabytes` of weights, and a ReduceMean in its form of opset 18.
+
+    `storage`: how the weights are stored, one of `STORAGES`.
+    """
     nodes, weights = [], []
     random = np.random.default_rng(0).standard_normal((SIDE, SIDE)).astype(np.float32) / 32
     for number in range(max(1, megabytes * 1000000 // random.nbytes)):
@@ -48,13 +51,20 @@ def generate(storage: str, megabytes: int, path: Path) -> None:
 
 
 def measure(kind: str, storage: str, megabytes: int, **options: Any) -> Dict[str, float]:
-    """Convert a generated model in a process of its own. Return the peak memory over the size of the model.
+    """Convert a generated model in a process of its own. Return peaks of memory, divided by the size of the model.
 
-    `kind`, `storage`: of `KINDS` and `STORAGES`. `options`: arguments of `onnx_compat.convert`.
+    - kind: what is converted, one of `KINDS`.
+    - storage: how the model stores its weights, one of `STORAGES`.
+    - megabytes: the size of the weights.
+    - options: keyword arguments of `onnx_compat.convert`.
 
-    - "own": of the process itself, above its memory before the conversion. A source in memory is there before.
-    - "child": of a child process that runs a model, above that of one that runs a small model.
-    - "total": of both at the same time, above the two of a small model.
+    The keys of the result:
+
+    - "own": the peak of the process above its memory before the conversion. A source in memory is loaded before that.
+    - "child": the peak of a child process that runs a model, above the peak of a child that runs a small model.
+    - "total": the peak of the process and its children together, above the two baselines.
+
+    Raise CalledProcessError if a process fails, and TimeoutExpired after 600 seconds.
     """
     with tempfile.TemporaryDirectory() as folder:
         _run("generate", storage, str(megabytes), folder)
@@ -63,6 +73,10 @@ def measure(kind: str, storage: str, megabytes: int, **options: Any) -> Dict[str
 
 
 def _run(*arguments: str) -> str:
+    """Run this module in a new process with these arguments, and return its standard output.
+
+    Raise CalledProcessError if the process fails, and TimeoutExpired after 600 seconds.
+    """
     command = [sys.executable, "-m", "matrix.retarget.memory", *arguments]
     return subprocess.run(command, cwd=str(ROOT), capture_output=True, text=True, timeout=600, check=True).stdout
 
@@ -77,10 +91,10 @@ def _read(pid: str, field: str) -> int:
 
 
 class _Watch:
-    """Watches this process and its children in a thread.
+    """Watches the memory of this process and of its children in a thread, from its construction until `stop`.
 
-    - child: the peak memory of a child process.
-    - total: the peak of all processes at the same time.
+    - child: the largest peak of a single child process, in bytes.
+    - total: the largest sum over this process and its children at one moment, in bytes.
     """
 
     def __init__(self) -> None:
@@ -104,6 +118,7 @@ class _Watch:
 
 
 def _text(path: Path) -> str:
+    """Return the text of a file; "" if it cannot be read, as for a process that has ended."""
     try:
         return path.read_text()
     except OSError:
@@ -111,7 +126,10 @@ def _text(path: Path) -> str:
 
 
 def convert(kind: str, folder: Path, options: Dict[str, Any]) -> Dict[str, float]:
-    """Convert the model in `folder`, and return the figures of `measure`."""
+    """Convert large.onnx of `folder`, and return the peaks "own", "child" and "total" that `measure` describes.
+
+    `kind`: what is converted, one of `KINDS`. `options`: keyword arguments of `onnx_compat.convert`.
+    """
     import onnx_compat
     from onnx_compat.execution.onnxruntime_child import run_in_child
 
@@ -138,7 +156,7 @@ def convert(kind: str, folder: Path, options: Dict[str, Any]) -> Dict[str, float
 
 
 def main() -> None:
-    """Generate models, or convert one and print the figures of `measure` as JSON."""
+    """Run the command `generate` or `convert` of the command line; `convert` prints the peaks of memory as JSON."""
     command, *arguments = sys.argv[1:]
     if command == "generate":
         storage, megabytes, folder = arguments

@@ -16,12 +16,14 @@ __all__ = ["examine"]
 
 
 def examine(path: str, opset: int, case: List[Any], real: Mapping[str, Any]) -> Tuple[str, str, List[int]]:
-    """Convert a network, and run the source and the result in onnxruntime with equal inputs.
+    """Convert a network to another opset, and compare the outputs of the source and of the result in onnxruntime.
 
-    - case: the row of the index that has the inputs; [] for a real network.
-    - real: `shapes`, `values`, `fed` and `ranges` of a real network, from which its inputs are generated.
+    - path: the path of the source.
+    - case: the row of the index that has the inputs; [] for a trained network of a package.
+    - real: `shapes`, `values`, `fed` and `ranges` of that network, from which its inputs are generated; else {}.
 
-    Return (outcome, detail, [nodes of the source, nodes of the result, composed nodes]).
+    Return (outcome, detail, [nodes of the source, nodes of the result, composed nodes]). The outcome is RIGHT, WRONG,
+    or REFUSED; the list is empty if the conversion is refused.
     """
     import onnx_compat
     from onnx_compat.retarget.conversion import plan
@@ -43,7 +45,7 @@ def examine(path: str, opset: int, case: List[Any], real: Mapping[str, Any]) -> 
 
 
 def feeds_of_case(case: Case) -> Iterator[Dict[str, Any]]:
-    """Yield the recorded inputs of each data set."""
+    """Yield the recorded inputs of each data set of a case, by name."""
     for data in case.data_sets():
         yield data.inputs
 
@@ -51,7 +53,12 @@ def feeds_of_case(case: Case) -> Iterator[Dict[str, Any]]:
 def real_feed(
     path: str, shapes: Any, values: Mapping[str, Any], fed: Any, ranges: Mapping[str, Any]
 ) -> Dict[str, np.ndarray]:
-    """Return generated inputs by name, the same in every run. The arguments: see `matrix.real.catalog.Network`."""
+    """Return generated inputs of the model at `path` by name, the same in every run.
+
+    - shapes, fed: input -> the shape of its array, for inputs with symbolic sizes.
+    - values: input -> its fixed value.
+    - ranges: input -> [low, high) of its random values.
+    """
     import onnx_compat
     from onnx_compat.conversion.input_fixing import fix_inputs
     from onnx_compat.verification.generate import generate

@@ -21,7 +21,7 @@ OPSETS = (11, 13, 17)
 
 
 class Growth(NamedTuple):
-    """The nodes of a network before and after, and how many of the first were composed."""
+    """The numbers of nodes of a network before and after its conversion, and of the source nodes that were composed."""
 
     before: int
     after: int
@@ -29,7 +29,11 @@ class Growth(NamedTuple):
 
 
 def measure(options: argparse.Namespace) -> Result:
-    """Convert the networks to each target, and run the results."""
+    """Convert the networks to each target opset, and run the results in onnxruntime.
+
+    Return an entry for each group (exported, real) and opset: the counts of outcomes, and the growth. Networks that are
+    not right, and those that could not be fetched, are misses.
+    """
     result = Result()
     groups: Dict[str, List[Tuple[str, Dict[str, Any]]]] = {"exported": exported_tasks(options.case)[:: options.every]}
     if not options.no_real:
@@ -55,13 +59,20 @@ def measure(options: argparse.Namespace) -> Result:
 
 
 def exported_tasks(text: str) -> List[Tuple[str, Dict[str, Any]]]:
-    """Return (name, task) of each network of the zoo whose name contains a text."""
+    """Return (name, task) of each network of the zoo whose name contains `text`.
+
+    A task holds the arguments of `network_check.examine`, except `opset`.
+    """
     rows = [row for row in read_index("zoo") if row.folder == row.id and text in row.name]
     return [(row.name, {"path": str(row.model), "case": list(row), "real": {}}) for row in rows]
 
 
 def real_tasks(text: str) -> Tuple[List[Tuple[str, Dict[str, Any]]], List[str]]:
-    """Return (name, task) of each trained network of a package, and a text for each that could not be fetched."""
+    """Fetch the trained networks of packages whose names contain `text`.
+
+    Return (name, task) of each fetched network, and a text for each network that could not be fetched. A task holds the
+    arguments of `network_check.examine`, except `opset`.
+    """
     networks, missing = [], []
     for network in load_networks():
         if text not in network.name:
@@ -77,13 +88,16 @@ def real_tasks(text: str) -> Tuple[List[Tuple[str, Dict[str, Any]]], List[str]]:
 
 
 def summarise(growths: List[Growth]) -> Entry:
-    """Return the growth of the networks with composed nodes: their number, the median and the largest ratio."""
+    """Return how many networks have composed nodes, and the median and the largest growth of these networks.
+
+    The growth is the nodes after divided by the nodes before; it is 1 if no network has composed nodes.
+    """
     ratios = [growth.after / growth.before for growth in growths if growth.composed]
     return {"composed": len(ratios), "median": round(median(ratios or [1]), 3), "largest": round(max(ratios or [1]), 3)}
 
 
 def line(entry: Entry) -> str:
-    """Return a line of the table."""
+    """Return an entry of the row `networks` as a line of text."""
     counts = ", ".join("%d %s" % (count, outcome) for outcome, count in sorted(entry["counts"].items()))
     return "%-8s opset %2d: %s; %d with composed nodes, of %.3f times the nodes (median; largest %.3f)" % (
         entry["group"],

@@ -47,7 +47,10 @@ _BY = dict(zip(CONVERTERS, (by_onnx_compat, by_onnx, by_onnxscript)))
 
 
 def examine(case: List[Any], converter: str, opset: int) -> Tuple[str, str]:
-    """Return the outcome of a converter for a case, and its detail. `case`: the row of the index."""
+    """Convert a case to an opset, run the result, and return (outcome, detail of at most 300 characters).
+
+    `case`: its row of the index. `converter`: one of `CONVERTERS`.
+    """
     outcome, detail = convert_case(Case(*case), converter, opset)
     return outcome, detail[:300]
 
@@ -90,10 +93,10 @@ def is_valid(model: Model) -> bool:
 
 
 def run(case: Case, result: Model) -> Tuple[str, str]:
-    """Run `result`, the converted model of a case, and compare its outputs with the recorded ones. Return (outcome,
-    detail).
+    """Run the converted model of a case, and compare its outputs with the recorded outputs. Return (outcome, detail).
 
-    onnxruntime runs it, or the reference evaluator of onnx if onnxruntime fails.
+    onnxruntime runs it, or the reference evaluator of onnx if onnxruntime fails. Outputs that differ from the recorded
+    ones are also RIGHT if onnxruntime gives them for the source too.
     """
     try:
         problem = differences(case, onnxruntime_of(result))
@@ -114,9 +117,7 @@ def run(case: Case, result: Model) -> Tuple[str, str]:
 
 
 def runs_by_reference(case: Case) -> bool:
-    """Whether the reference evaluator of onnx gives the recorded outputs for the model of a case, before its
-    conversion.
-    """
+    """Whether the reference evaluator of onnx gives the recorded outputs for the unconverted model of a case."""
     from onnx.reference import ReferenceEvaluator
 
     try:
@@ -129,7 +130,8 @@ def runs_by_reference(case: Case) -> bool:
 def has_same_outputs(case: Case, result: Model) -> bool:
     """Whether onnxruntime gives the same outputs for the converted model `result` and for the model of the case.
 
-    They then differ from the recorded outputs by the kernels of onnxruntime, not by the conversion.
+    If so, differences from the recorded outputs come from the kernels of onnxruntime, not from the conversion. The
+    result is False if onnxruntime does not run one of the models.
     """
     try:
         run_source, run_result = onnxruntime_of(onnx.load(str(case.model))), onnxruntime_of(result)
@@ -156,7 +158,7 @@ def onnxruntime_of(model: Model) -> Run:
 def differences(case: Case, run_model: Run) -> Optional[str]:
     """Return how the outputs of a model differ from the recorded outputs of a case, as text; None if they agree.
 
-    `run_model`: a function that runs the model, as `onnxruntime_of` returns it.
+    `run_model`: a function that runs the model: inputs by name -> list of outputs. Its errors are not caught.
     """
     for data in case.data_sets():
         outputs = [plain(value) for value in run_model(data.inputs)]
@@ -174,20 +176,24 @@ def differences(case: Case, run_model: Run) -> Optional[str]:
 
 
 def as_recorded(got: Any, wanted: Any) -> Any:
-    """Return an output in the dtype of the recorded output. onnxruntime returns floats of eight bits as uint8."""
+    """Return `got`, viewed in the dtype of `wanted` if `got` is uint8 and `wanted` is of 8-bit floats.
+
+    onnxruntime returns floats of eight bits as uint8.
+    """
     if isinstance(got, np.ndarray) and got.dtype == np.uint8 and wanted.dtype.name.startswith("float8"):
         return got.view(wanted.dtype)
     return got
 
 
 def is_coarse(wanted: Any) -> bool:
-    """Whether an output is of floats, whose sums differ by the order of the additions."""
+    """Whether a recorded output is an array of floats. Their rounding depends on the order of the additions."""
     return isinstance(wanted, np.ndarray) and wanted.dtype.kind == "f"
 
 
 def missing_type(model: Model, opset: int) -> Optional[str]:
-    """Return the first type of an input or output of a model that Identity does not have in an opset; None if it has
-    all.
+    """Return the first type of the inputs and outputs of a model that Identity lacks in an opset; None if it has all.
+
+    In opsets 11 to 13, a sequence counts as present if the type of its elements is.
     """
     identity = onnx.defs.get_schema("Identity", opset)
     has = set(identity.inputs[0].types)
@@ -200,7 +206,7 @@ def missing_type(model: Model, opset: int) -> Optional[str]:
 
 
 def type_text(kind: Any) -> str:
-    """Return a type as text, as schemas have it: tensor(float), seq(tensor(int64))."""
+    """Return a TypeProto as text, as schemas have it: tensor(float), seq(tensor(int64))."""
     name = kind.WhichOneof("value")
     if name == "tensor_type":
         return "tensor(%s)" % onnx.TensorProto.DataType.Name(kind.tensor_type.elem_type).lower()

@@ -29,7 +29,10 @@ OPSETS = (9, 11, 13, 15, 17, 18, 21, 23, 25)
 
 
 def measure(options: argparse.Namespace) -> Result:
-    """Convert the cases to each target with each converter, and run the results."""
+    """Convert the cases to each target opset with each converter, and run the results.
+
+    Return an entry for each converter and opset, with the counts of the outcomes.
+    """
     result = Result()
     cases = newest_cases(options.case)[:: options.every]
     for converter in options.converter or CONVERTERS:
@@ -50,15 +53,15 @@ def measure(options: argparse.Namespace) -> Result:
 
 
 def newest_cases(text: str) -> List[Case]:
-    """Return the node cases of the newest release whose name contains a text."""
+    """Return the node cases of the newest release of onnx, as far as their names contain `text`."""
     rows = read_index("node")
     return [row for row in rows if row.release == rows[-1].release and text in row.name]
 
 
 def line(entry: Entry) -> str:
-    """Return a line of the table: the share of right cases, and the number of cases with each outcome.
+    """Return an entry as a line of text: the percentage of right cases, and the number of cases with each outcome.
 
-    Cases whose types are missing at the target are left out of the share.
+    Cases with the outcome UNTYPED are left out of the percentage.
     """
     counts = entry["counts"]
     text = ", ".join("%d %s" % (counts[name], name) for name in (*OF_NODES, CRASHED) if counts.get(name))
@@ -67,12 +70,12 @@ def line(entry: Entry) -> str:
 
 
 def percentage(entry: Entry) -> float:
-    """Return how many of 100 cases are right."""
+    """Return the percentage of right cases among the cases that count; 0 if none counts."""
     return 100 * right_count(entry["counts"]) / max(total_count(entry["counts"]), 1)
 
 
 def misses(entry: Entry) -> List[str]:
-    """Return a text for each aim that an entry of ours misses."""
+    """Return a text for each aim that an entry of this project misses."""
     counts = entry["counts"]
     texts = ["opset %d: %d %s" % (entry["opset"], counts[name], name) for name in NEVER if counts.get(name)]
     if percentage(entry) < 100 * SHARE_AIM:

@@ -68,10 +68,10 @@ def entry_key(converter: str, opset: int) -> str:
 
 
 def total_count(counts: Dict[str, Any]) -> int:
-    """Return the number of cases that count: their types exist at the target. `counts`: outcome -> number of cases."""
+    """Return the number of cases that count: all but UNTYPED. `counts`: outcome -> number of cases."""
     return sum(count for outcome, count in counts.items() if outcome != UNTYPED)
 
 
 def right_count(counts: Dict[str, Any]) -> int:
-    """Return the number of cases that are right. `counts`: outcome -> number of cases."""
+    """Return the number of cases that are RIGHT or BY_REFERENCE. `counts`: outcome -> number of cases."""
     return int(counts.get(RIGHT, 0) + counts.get(BY_REFERENCE, 0))

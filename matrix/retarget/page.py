@@ -95,16 +95,19 @@ def render_page(document: Optional[Dict[str, Any]] = None) -> str:
 
 
 def _revisions(entries: Entries) -> str:
+    """Return a line of text with the revisions of the code that gave these entries."""
     revisions = sorted({entry["revision"] for entry in entries.values()})
     return "Revision: " + ", ".join("`%s`" % revision for revision in revisions)
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> List[str]:
+    """Return the lines of a Markdown table. A `|` in a cell becomes `/`."""
     lines = [columns, ["---"] * len(columns), *rows]
     return ["| " + " | ".join(str(cell).replace("|", "/") for cell in line) + " |" for line in lines]
 
 
 def _node_lines(entries: Entries) -> List[str]:
+    """Return the lines of a table of the right and wrong cases, with a row for each opset."""
     opsets = sorted({entry["opset"] for entry in entries.values()})
     columns = ["opset", "cases"]
     for converter in CONVERTERS:
@@ -123,10 +126,12 @@ def _node_lines(entries: Entries) -> List[str]:
 
 
 def _never_count(counts: Dict[str, int]) -> int:
+    """Return the number of cases with an outcome in `NEVER`. `counts`: outcome -> number of cases."""
     return sum(counts.get(name, 0) for name in NEVER)
 
 
 def _network_lines(entries: Entries) -> List[str]:
+    """Return the lines of a table with a row for each group of networks and opset: right results, and growth."""
     rows = []
     for entry in entries.values():
         counts = entry["counts"]
@@ -137,6 +142,10 @@ def _network_lines(entries: Entries) -> List[str]:
 
 
 def _suite_lines(entries: Entries, exceptions: Optional[Exceptions] = None) -> List[str]:
+    """Return the lines of two tables: the counts of the suites, and the reasons of failing tests.
+
+    `exceptions`: the exceptions with these reasons; None: those of exceptions.toml.
+    """
     names = ("tests", "passed", "more")
     rows = [[entry["project"], "`%s`" % suite, *(entry[name] for name in names)] for suite, entry in entries.items()]
     lines = [*_table(("project", "suite", "tests", "pass", "more"), rows), ""]
@@ -147,6 +156,7 @@ def _suite_lines(entries: Entries, exceptions: Optional[Exceptions] = None) -> L
 
 
 def _round_trip_lines(entries: Entries) -> List[str]:
+    """Return the lines of a table with a row for each suite, summed over its releases: the counts of outcomes."""
     suites_: Dict[str, Counter[str]] = {}
     for group, entry in entries.items():
         suites_.setdefault(group.partition("/")[0], Counter()).update(entry["counts"])
@@ -159,6 +169,7 @@ def _round_trip_lines(entries: Entries) -> List[str]:
 
 
 def _speed_lines(entries: Entries) -> List[str]:
+    """Return the lines of a table with a row for each network and tool: time, ratio, and peak memory / size."""
     rows: List[List[object]] = []
     for name, entry in entries.items():
         base = entry["tools"][READ_WRITE]["seconds"]

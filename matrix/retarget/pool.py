@@ -21,9 +21,14 @@ Answer = List[Any]
 
 
 def ask_all(module: str, tasks: Iterable[Dict[str, Any]], jobs: int, seconds: float = SECONDS) -> Iterator[Answer]:
-    """Yield the answer of each task in order: the result of `examine` of a module of this package.
+    """Call `examine` of a module for each task in child processes, and yield the results in the order of the tasks.
 
-    If the process dies or hangs, the answer is `CRASHED` and the reason. `jobs`: the number of processes.
+    - module: the name of a module of this package, such as "node_check".
+    - tasks: the keyword arguments of each call.
+    - jobs: the number of child processes.
+    - seconds: the time limit of a call.
+
+    If the process exceeds the limit or dies, the answer is [CRASHED, reason]. An exception in `examine` ends it too.
     """
     children: queue.SimpleQueue[_Child] = queue.SimpleQueue()
     everything = [_Child() for _ in range(jobs)]
@@ -47,7 +52,7 @@ def ask_all(module: str, tasks: Iterable[Dict[str, Any]], jobs: int, seconds: fl
 
 
 class _Child:
-    """A child process, which is started for its first task, and again after it has died or hung."""
+    """Runs tasks in a child process, which is started for the first task, and again after it has died or hung."""
 
     def __init__(self) -> None:
         self._process: Optional[LineProcess] = None

@@ -14,7 +14,7 @@ Entry = Dict[str, Any]
 
 @dataclass
 class Result:
-    """The result of a row.
+    """The result of a row of the measurement.
 
     - entries: key -> figures. They are stored, and shown on the page.
     - misses: a text for each figure that misses its aim.

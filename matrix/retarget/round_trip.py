@@ -16,7 +16,10 @@ __all__ = ["group_cases", "line", "measure"]
 
 
 def measure(options: argparse.Namespace) -> Result:
-    """Write and read the programs of the cases, group by group. Return the counts of the groups."""
+    """Check the round trip of the programs of the cases. Return the counts of outcomes of each group.
+
+    A group is `suite/release`. Each case that is wrong, changed, refused or crashed is a miss.
+    """
     result = Result()
     for group, cases in group_cases(options.suite or [], options.case).items():
         chosen = cases[:: options.every]
@@ -33,7 +36,11 @@ def measure(options: argparse.Namespace) -> Result:
 
 
 def group_cases(suites: List[str], text: str) -> Dict[str, List[Case]]:
-    """Return `suite/release` -> its cases, each distinct content once. `suites`: names of suites, or such keys."""
+    """Return `suite/release` -> its cases whose names contain `text`, each distinct content once.
+
+    `suites`: names of suites, or keys such as `node/1.18.0`; empty: all suites. Raise NotFetched if one is not in the
+    cache.
+    """
     names = " ".join(sorted({suite.partition("/")[0] for suite in suites}))
     groups: Dict[str, List[Case]] = {}
     for chosen in distinct(choose(names, read_index)):
@@ -45,7 +52,7 @@ def group_cases(suites: List[str], text: str) -> Dict[str, List[Case]]:
 
 
 def line(group: str, entry: Entry) -> str:
-    """Return a line of the table: how many cases have which outcome."""
+    """Return the counts of outcomes of a group as a line of text."""
     counts = entry["counts"]
     names = [*OF_ROUND_TRIPS, *sorted(counts.keys() - set(OF_ROUND_TRIPS))]
     return "%-24s %s" % (group, ", ".join("%d %s" % (counts[name], name) for name in names if counts.get(name)))

@@ -32,7 +32,7 @@ _ATOL = 1e-6
 
 
 class Run(NamedTuple):
-    """A run of a program: its inputs and its results, as carrier arrays."""
+    """A run of a program: the program, the arrays of its inputs, and its results, as carrier arrays."""
 
     program: Program
     arrays: List[np.ndarray]
@@ -40,7 +40,7 @@ class Run(NamedTuple):
 
 
 class Written(Compiled):
-    """A program that is written as ONNX and runs in the reference. Each run is appended to `runs`."""
+    """Writes a program as an ONNX model, and runs that model in the reference. Each run is appended to `runs`."""
 
     def __init__(self, program: Program, runs: List[Run]) -> None:
         self._program = program
@@ -57,7 +57,7 @@ class Written(Compiled):
 
 
 class Recorder(OnnxShim):
-    """The shim `onnx` for all operators of the newest opset. It records the runs of its programs in `runs`."""
+    """The shim `onnx` with the operators of the newest opset. It appends each run of its programs to `runs`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ class Recorder(OnnxShim):
         return OnnxEmitter(OperatorOffer(newest_opset()))
 
     def compile(self, program: Program, device: Optional[str] = None) -> Compiled:
-        """Return a program that the reference runs as it is written. `device`: ignored, also if it is None."""
+        """Write a program as ONNX, and return an object that runs the written model. `device` has no effect."""
         return Written(program, self.runs)
 
 
@@ -78,7 +78,10 @@ def write(program: Program) -> Any:
 
 
 def examine(case: List[Any]) -> Tuple[str, str]:
-    """Return the outcome of a case, and its detail. `case`: the row of the index."""
+    """Run a case, check the round trip of each of its programs, and return (outcome, detail).
+
+    The outcome is the first that is not FIXED_POINT, if a program has such an outcome. `case`: its row of the index.
+    """
     row = Case(*case)
     if find_gap(load_gaps(_RECORDED_WRONG), [row.id]) is not None:
         return VOID, ""
@@ -97,9 +100,10 @@ def examine(case: List[Any]) -> Tuple[str, str]:
 
 
 def check_program(run: Run, case: Case, shim: OnnxShim) -> Tuple[str, str]:
-    """Write a program three times, with a trace of each written model, and run the second program.
+    """Write a program as ONNX three times, and return (outcome, detail).
 
-    Return the outcome and its detail.
+    The second and the third program are traces of the model that was written before. The second program runs on the
+    inputs of `run`, and its results must agree. The second and the third written model must be equal.
     """
     program, writings = run.program, []
     results: List[np.ndarray] = []
@@ -121,14 +125,17 @@ def check_program(run: Run, case: Case, shim: OnnxShim) -> Tuple[str, str]:
 
 
 def trace(content: bytes, shim: OnnxShim) -> Program:
-    """Return the program of a written model."""
+    """Trace a serialised ONNX model on a shim, and return its program."""
     traced: List[TracedModel] = []
     emit_model(load(content), shim, traced.append)
     return traced[0].program
 
 
 def compare_results(run: Run, results: Sequence[np.ndarray], case: Case) -> str:
-    """Return how the results of the second program differ from those of the first; "" if they agree."""
+    """Return the first difference of `results` from the results of `run` as text; "" if they agree.
+
+    Of a case that draws random numbers, only dtypes and shapes are compared.
+    """
     for port, got, wanted in zip(run.program.outputs, results, run.results):
         try:
             if "random" in case.tags:
@@ -141,7 +148,7 @@ def compare_results(run: Run, results: Sequence[np.ndarray], case: Case) -> str:
 
 
 def first_difference(before: Any, after: Any) -> str:
-    """Return the first line in which the texts of two models differ."""
+    """Return a text: the numbers of nodes of two models, and the first lines in which their texts differ."""
     lines = [str(model).splitlines() for model in (before, after)]
     pairs = [(old.strip(), new.strip()) for old, new in zip(*lines) if old != new]
     nodes = [len(model.graph.node) for model in (before, after)]

@@ -27,7 +27,7 @@ SECONDS = 600
 
 
 def measure(options: argparse.Namespace) -> Result:
-    """Convert the generated networks with each tool, in turn."""
+    """Convert the generated networks with each tool, in turn. Return an entry for each network."""
     result = Result()
     with tempfile.TemporaryDirectory() as folder:
         small = Path(folder) / "small.onnx"
@@ -45,7 +45,11 @@ def measure(options: argparse.Namespace) -> Result:
 
 
 def measure_model(source: Path, small: Path, rounds: int) -> Entry:
-    """Return the figures of a model: its size, and for each tool the seconds and the peak, or the reason of a failure."""
+    """Run each tool `rounds` times on a model. Return the size of the model in bytes, and the figures of each tool.
+
+    The figures are the least seconds and the least peak memory in bytes, or the reason of a failure. `small`: the path
+    of a model that each tool converts before, so that its imports do not count.
+    """
     tools: Dict[str, Dict[str, Any]] = {}
     for _ in range(rounds):
         for tool in TOOLS:
@@ -57,7 +61,10 @@ def measure_model(source: Path, small: Path, rounds: int) -> Entry:
 
 
 def run_tool(tool: str, source: Path, small: Path) -> Dict[str, Any]:
-    """Run a tool in a process of its own. Return its seconds and peak memory in bytes, or `failed` with the reason."""
+    """Run a tool in a process of its own. Return {"seconds", "peak": bytes}, or {"failed": reason}.
+
+    `small`: the path of a model that the tool converts first, so that its imports do not count.
+    """
     target = source.with_name("target.onnx")
     command = [sys.executable, "-m", "matrix.retarget.tool_run", tool, str(source), str(target), str(small)]
     try:
@@ -72,7 +79,10 @@ def run_tool(tool: str, source: Path, small: Path) -> Dict[str, Any]:
 
 
 def check_entry(name: str, entry: Entry) -> List[str]:
-    """Return a text for each aim that ours misses on a model."""
+    """Return a text for each aim that this project misses on the model `name`.
+
+    If a tool that the aims need has failed, the only text says so.
+    """
     tools, misses = entry["tools"], []
     for tool in (READ_WRITE, UNVERIFIED, OURS):
         if "failed" in tools[tool]:
@@ -88,7 +98,7 @@ def check_entry(name: str, entry: Entry) -> List[str]:
 
 
 def line(name: str, entry: Entry) -> List[str]:
-    """Return the lines of the table of a model."""
+    """Return the lines of text for the model `name`: its size, then a line for each tool."""
     lines = ["%s, %.0f MB" % (name, entry["bytes"] / 1e6)]
     base = entry["tools"][READ_WRITE].get("seconds")
     for tool, figures in entry["tools"].items():

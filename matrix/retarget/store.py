@@ -17,13 +17,16 @@ _PACKAGES = ("numpy", "onnx", "onnxruntime", "onnxscript", "onnxsim", "onnxslim"
 
 
 def load_measured(path: Path = MEASURED) -> Dict[str, Any]:
-    """Return the stored figures: `versions` by package, and `rows`: row -> key -> entry."""
+    """Return the stored document: `versions` (package -> version) and `rows` (row -> key -> entry)."""
     document: Dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return document
 
 
 def record(row: str, result: Result, revision: str, path: Path = MEASURED) -> None:
-    """Store the entries of a row, each with the revision of the code. Entries with other keys stay."""
+    """Store the entries of a row, each with the revision of the code, and the versions of the installed packages.
+
+    Stored entries with other keys stay. The file at `path` is created if it is missing.
+    """
     document = load_measured(path) if path.exists() else {"versions": {}, "rows": {}}
     document["versions"] = {**document["versions"], **_versions()}
     entries = document["rows"].setdefault(row, {})

@@ -19,7 +19,7 @@ __all__ = ["InvalidResultError", "RefusedError", "convert_ir", "convert_proto", 
 
 
 class RefusedError(onnx.version_converter.ConvertError, RuntimeError):
-    """A conversion is refused. The converter of onnx raises either of its bases, by the cause."""
+    """This project refuses a conversion. The suites expect one of its base classes, which onnx's converter raises."""
 
 
 class InvalidResultError(Exception):
@@ -27,7 +27,10 @@ class InvalidResultError(Exception):
 
 
 def pytest_configure() -> None:
-    """Replace the functions, before a test module is imported."""
+    """Replace `convert_version` of onnx, and of onnxscript if it is installed.
+
+    pytest calls the function before it imports a test module.
+    """
     onnx.version_converter.convert_version = convert_proto
     try:
         converter = importlib.import_module("onnxscript.version_converter")
@@ -37,7 +40,11 @@ def pytest_configure() -> None:
 
 
 def convert_proto(model: Any, target_version: int) -> Any:
-    """Return a ModelProto at another opset. Raises TypeError for another model, RefusedError, and InvalidResultError."""
+    """Return a ModelProto at the opset `target_version`.
+
+    Raises TypeError if `model` is no ModelProto, and RefusedError if this project refuses it. Raises InvalidResultError
+    if the checker of onnx accepts `model`, and refuses the result.
+    """
     if not isinstance(model, onnx.ModelProto):
         raise TypeError("VersionConverter only accepts ModelProto as model, incorrect type: %s" % type(model))
     try:
@@ -52,7 +59,11 @@ def convert_proto(model: Any, target_version: int) -> Any:
 
 
 def convert_ir(model: Any, target_version: int, fallback: Any = None) -> None:  # noqa: ARG001
-    """Convert a model of onnxscript in place, as the function of onnxscript does. `fallback` has no effect."""
+    """Convert an onnx_ir model, or a ModelProto, to another opset in place, as the function of onnxscript does.
+
+    `fallback` has no effect. Raises RefusedError if this project refuses the model. Raises InvalidResultError if the
+    checker of onnx accepts the model, and refuses the result.
+    """
     onnx_ir = importlib.import_module("onnx_ir")
     if isinstance(model, onnx.ModelProto):
         model.CopyFrom(convert_proto(model, target_version))

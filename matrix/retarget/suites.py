@@ -50,7 +50,7 @@ class Outcome(NamedTuple):
 
 
 class SourceError(Exception):
-    """A source tree could not be had. The text has the reason."""
+    """A suite could not be run: its source tree or file is missing, or pytest wrote no report. The text says why."""
 
 
 def measure(options: argparse.Namespace) -> Result:
@@ -82,7 +82,14 @@ def measure(options: argparse.Namespace) -> Result:
 
 
 def judge(suite: str, outcomes: Dict[str, Outcome], exceptions: Exceptions) -> Tuple[Entry, List[str]]:
-    """Return the entry of a suite, and a text for each miss: no explanation, one that holds no more, a low share."""
+    """Compare the outcomes of a suite with its exceptions. Return its counts of tests, and a text for each miss.
+
+    The misses:
+
+    - a test that fails without an exception
+    - an exception whose test does not fail
+    - too low a share of tests that pass, or that fail because ours converts more than the suite expects
+    """
     declared = exceptions.get(suite, {})
     failed = [test for test, outcome in outcomes.items() if not outcome.passed]
     misses = ["%s: %s fails: %s" % (suite, test, outcomes[test].detail) for test in failed if test not in declared]
@@ -99,7 +106,11 @@ def judge(suite: str, outcomes: Dict[str, Outcome], exceptions: Exceptions) -> T
 
 
 def run_suite(tree: Path, path: str) -> Dict[str, Outcome]:
-    """Run a file of tests with ours in place. Return `class::test` -> outcome. Raise SourceError if pytest cannot run."""
+    """Run a file of tests, with this project in place of the converters. Return `class::test` -> outcome.
+
+    `path`: the path of the file in the source tree `tree`. Raise SourceError if there is no such file, or pytest writes
+    no report; raise TimeoutExpired after `SECONDS`.
+    """
     if not (tree / path).exists():
         raise SourceError("there is no %s" % path)
     with tempfile.TemporaryDirectory() as folder:
@@ -116,7 +127,10 @@ def run_suite(tree: Path, path: str) -> Dict[str, Outcome]:
 
 
 def read_report(text: str) -> Dict[str, Outcome]:
-    """Return `class::test` -> outcome of a JUnit report. A test that the suite expects to fail has passed in any case."""
+    """Return `class::test` -> outcome, from the text of a JUnit report.
+
+    A test that the suite marks as an expected failure counts as passed, whether it fails or not.
+    """
     outcomes = {}
     for case in ET.fromstring(text).iter("testcase"):  # noqa: S314 - pytest wrote it
         name = "%s::%s" % (str(case.get("classname")).rpartition(".")[2], case.get("name"))
@@ -133,9 +147,10 @@ def read_report(text: str) -> Dict[str, Outcome]:
 
 
 def fetch_sdist(project: str, folder: Path) -> Path:
-    """Download the sdist of the installed release of a project with pip, and return its unpacked source tree.
+    """Download the sdist of the installed release of a project with pip into `folder`, and unpack it there.
 
-    Raise SourceError if pip fails.
+    Return the path of the source tree. Raise SourceError if pip fails or gives no archive, and PackageNotFoundError if
+    the project is not installed.
     """
     version = metadata.version(project)
     tree = folder / ("%s-%s" % (project, version))

@@ -68,7 +68,7 @@ TOOLS: Dict[str, Callable[[str, str], None]] = {
 
 
 def main() -> None:
-    """Run the tool, and print the seconds of each run and the peak memory of the process in bytes."""
+    """Run the tool of the command line, and print JSON: the seconds of each run, and the peak memory in bytes."""
     parser = argparse.ArgumentParser(prog="python -m matrix.retarget.tool_run", description=__doc__)
     parser.add_argument("tool", choices=TOOLS)
     parser.add_argument("source")
@@ -88,7 +88,10 @@ def main() -> None:
 
 
 def peak_memory() -> int:
-    """Return the peak memory of this process in bytes. Only on Linux, it excludes the process that started this one."""
+    """Return the peak memory of this process in bytes.
+
+    On Linux, the peak is that since the start of the program; elsewhere, it may include the process that started it.
+    """
     status = Path("/proc/self/status")
     if not status.exists():
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

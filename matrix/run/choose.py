@@ -13,8 +13,8 @@ def choose(matrix: Matrix, ids: Sequence[str], tiers: Sequence[str], shims: Sequ
     """Return the cells of this runner, these tiers and these shims, and every cell that `ids` names.
 
     An empty list of tiers or shims stands for all. If only `ids` are given, only they are returned. A named cell is
-    returned whatever its runner is. A cell of a GPU without a lock file is returned only if it is named. Raise
-    MatrixError for an unknown id or shim.
+    returned whatever its runner is. A cell without a lock file is returned only if it is named. Raise MatrixError for
+    an unknown id or shim.
     """
     unknown = [id for id in ids if id not in matrix.cells]
     if unknown:

@@ -50,10 +50,10 @@ class Test(NamedTuple):
 
 
 def export(matrix: Matrix, board: Board, folder: Path) -> list[str]:
-    """Write the results of each cell, as a backend of onnx/backend-scoreboard, into `folder`.
+    """Write the results of each cell and peer, as a backend of onnx/backend-scoreboard, into `folder`.
 
-    The folder may be a checkout of that project. Return the names of the backends: the cells whose run has tests of the
-    newest release of onnx.
+    The folder may be a checkout of that project. Return the names of the backends: the cells and peers whose run has
+    tests of the newest release of onnx. The others are not written.
     """
     release = list(matrix.releases)[-1]
     path = folder / "setup" / "config.json"
@@ -91,9 +91,10 @@ def _list_tests(run: Run, release: str) -> list[Test]:
 
 
 def _packages(matrix: Matrix, cell: str) -> tuple[list[dict[str, str]], list[str]]:
-    """Return ({name, version} of each installed package of a cell, names of the packages that the cell itself pins).
+    """Return ({name, version} of each package in the lock file, names of the packages that the cell itself pins).
 
-    Both are empty if matrix.toml has no entry for the cell.
+    `cell`: the id of a cell, or `peer-<id>`. Both lists are empty if matrix.toml has no entry for it. Without a lock
+    file, the first list is empty.
     """
     environment = matrix.environments.get(cell.removeprefix(PEER))
     if environment is None:

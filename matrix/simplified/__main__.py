@@ -27,9 +27,10 @@ _PACKAGES = ("onnx", "onnxruntime", "onnxsim", "onnxslim")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure the models, print the table and the summary, and write the result.
+    """Measure the models, print the table and the summary, and write results/simplified.json.
 
-    Return 1 if an aim is missed or no model was chosen, else 0.
+    `arguments`: the arguments of the command line; None: those of this process. With `--record`, the result is also
+    stored, and the page is rendered. Return 1 if an aim is missed or no model was chosen, else 0.
     """
     parser = make_parser()
     options = parser.parse_args(arguments)
@@ -74,7 +75,7 @@ def _load_earlier_rows() -> dict[str, Row]:
 
 
 def _versions() -> dict[str, str]:
-    """Return package -> version of the tools and of onnx, as far as they are installed."""
+    """Return package -> version of the tools and of onnx. Raise PackageNotFoundError if one is not installed."""
     return {dist.name: dist.version for dist in map(metadata.distribution, _PACKAGES)}
 
 

@@ -49,10 +49,10 @@ def load_session(path: Path, optimised: bool = True) -> Any:
 
 
 def compare_outputs(source: Any, simplified: Any, feeds: Iterable[Mapping[str, Any]]) -> str:
-    """Return "" if two sessions have the same inputs and equal outputs for each feed; else the first difference as
-    text.
+    """Compare two sessions of onnxruntime. Return "" if their outputs agree, else the first difference as text.
 
-    The names, the order, the dtypes and the shapes of the outputs must be equal, the numbers within the tolerance.
+    The names of the inputs and of the outputs must be equal, in the same order. For each feed, the dtypes and shapes of
+    the outputs must be equal, and the numbers within the tolerance. An error of `source` is not caught.
     """
     names = [port.name for port in source.get_outputs()]
     output_names = [port.name for port in simplified.get_outputs()]

@@ -46,16 +46,19 @@ def choose_sources(suites: Sequence[str], names: Sequence[str] = ()) -> Iterator
 
 
 def _cached_cases(suite: str) -> Iterator[Source]:
+    """Yield the cases of a cached suite, without random models and without cases that share an earlier model."""
     for case in read_index(suite):
         if case.folder == case.id and "random" not in case.tags:
             yield Source(case.id, case.model, _case_feeds(case), UNBOUNDED if suite == "light" else 1.1)
 
 
 def _case_feeds(case: Case) -> Callable[[], list[dict[str, Any]]]:
+    """Return a function that returns the recorded inputs of each data set of a case, by name."""
     return lambda: [data.inputs for data in case.data_sets()]
 
 
 def _cached_networks() -> Iterator[Source]:
+    """Yield the trained networks of packages whose files are in the cache."""
     for network in load_networks():
         path = package_folder(network.package) / network.onnx
         if path.exists():
@@ -63,6 +66,7 @@ def _cached_networks() -> Iterator[Source]:
 
 
 def _network_feeds(network: Network, path: Path) -> Callable[[], list[dict[str, Any]]]:
+    """Return a function that returns generated inputs of the network at `path`: a single feed in a list."""
     from benchmarks.child.real_inputs import generate_inputs
 
     return lambda: [generate_inputs(str(path), network.shapes, network.values, network.fed, network.ranges)]

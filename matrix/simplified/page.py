@@ -38,7 +38,7 @@ def load_rows(path: Path = MEASURED) -> tuple[dict[str, Any], list[Row]]:
 
 
 def files(root: Path) -> dict[Path, str]:
-    """Return {path of the page: its text with the rendered section}."""
+    """Return {path of the page: its text with the rendered section}. `root`: the root folder of the repository."""
     lines = render(*load_rows())
     path = root / PAGE
     return {path: replace(_BLOCK, "\n".join([BEGIN, *lines, END]).replace("\\", r"\\"), path)}

@@ -31,14 +31,15 @@ class Row:
 
     @property
     def node_ratio(self) -> float | None:
-        """The number of nodes after ours, divided by the smallest number of a right model of `SIMPLIFIERS`. None
-        without both.
+        """The nodes of our model, divided by the smallest number of nodes of a right model of `SIMPLIFIERS`.
+
+        None if this project gives no valid model, or none of them a right one.
         """
         best = [self.nodes[tool] for tool in SIMPLIFIERS if tool in self.nodes and tool not in self.wrong]
         return self.nodes[OURS] / max(min(best), 1) if best and OURS in self.nodes else None
 
     def latency_ratio(self, baseline: str) -> float | None:
-        """The latency after ours, divided by the latency of `baseline`: a tool, or `SOURCE`. None without both."""
+        """The latency of our model, divided by that of `baseline`: a tool, or `SOURCE`. None if either is missing."""
         return self.latency[OURS] / self.latency[baseline] if {OURS, baseline} <= self.latency.keys() else None
 
 
@@ -75,7 +76,10 @@ class Figure:
 
 
 def compute_figures(rows: Sequence[Row]) -> list[Figure]:
-    """Return the figures of the summary. A latency ratio is rounded to two decimals, because its noise is larger."""
+    """Return the figures of the summary. A ratio that no row has is left out.
+
+    A latency ratio is rounded to two decimals before it is compared with its aim: a third decimal would be noise.
+    """
     ratios = [ratio for row in rows if (ratio := row.node_ratio) is not None]
     figures = [Figure("models", len(rows))]
     if ratios:

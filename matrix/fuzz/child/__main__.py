@@ -18,7 +18,10 @@ from matrix.fuzz.execution import execute  # noqa: E402 (found once `matrix` is)
 
 
 def main() -> None:
-    """Read requests from the standard input and answer them (see above), until the standard input ends."""
+    """Read requests from the standard input, run their cases and answer with lines of JSON, until the input ends.
+
+    The first line answers no request: it has the versions of the library and of Python.
+    """
     answer = open_answers()
     import onnx_compat
 

@@ -43,11 +43,11 @@ def run_campaign(
 
     - python, shim, env: the interpreter that reads the inputs, the shim, and the environment variables.
     - kind: the name of a kind in `KINDS`.
-    - first: the number of the first batch. The number of a batch is its seed.
+    - first: the number of the first batch; without effect with `replay`. The number of a batch is its seed.
     - folder: the folder for inputs that failed (see `store_failure`).
     - minutes: if given, batches run until this time is over, whatever `inputs` is. None: there is no limit of time.
     - replay: stored inputs, which are read as they are, in place of damaged inputs. A batch is the index of one of them.
-    - every: the undamaged inputs are those of every so many-th case.
+    - every: only every `every`-th case gives an undamaged input.
     - note: a function that is called after each batch, with its number and the counts of its outcomes.
     """
     counts: CounterType[str] = Counter()

@@ -233,10 +233,11 @@ def _convert_and_run(_: Path, data: bytes, shim: str) -> None:
 
 
 def _convert_and_compare(file: Path, data: bytes, shim: str) -> None:
-    """Convert the model of a case to `file`, run the file, and compare.
+    """Convert the model of a case to `file`, run the file, and compare its outputs with those of the reference.
 
-    Raises Broken if the reference runs the model, and the file does not run or has other outputs. Nothing is compared
-    if the feeds contradict the ports of the file, or if the model draws random numbers.
+    Raises Broken if the reference runs the model, and the file does not run or has other outputs. Feeds that contradict
+    the ports, and runs with open values (see `has_open_values`), raise nothing. Outputs of a model that draws random
+    numbers are not compared. Errors of the conversion are not caught.
     """
     import onnx_compat
 
@@ -271,12 +272,16 @@ def _convert_and_compare(file: Path, data: bytes, shim: str) -> None:
 
 
 def _has_declared_dtype(port: Any, array: Any) -> bool:
+    """Whether an array has the dtype of its port. True for a port of strings or of no tensor."""
     declared = getattr(getattr(port.type, "dtype", None), "name", "string")
     return declared == "string" or str(array.dtype).replace("_", "") == declared
 
 
 def _in_file_dtypes(values: Dict[str, Any], ports: Any) -> Dict[str, Any]:
-    """Return a copy of `values` with the dtype of its port for each array whose dtype numpy lacks, such as bfloat16."""
+    """Return a copy of `values` in which arrays of a dtype that numpy lacks have the dtype of their port.
+
+    An array without a port stays as it is.
+    """
     wide = {port.name: port.dtype.numpy for port in ports}
     return {
         name: value.astype(wide[name])

@@ -73,11 +73,13 @@ Change = Callable[[random.Random, onnx.ModelProto, Inputs, Sequence[bytes]], Non
 
 
 def _graphs(graph: onnx.GraphProto) -> List[onnx.GraphProto]:
+    """Return a graph and all graphs in the attributes of its nodes, at any depth."""
     inner = [attribute.g for node in graph.node for attribute in node.attribute if attribute.HasField("g")]
     return [graph, *(inner_graph for body in inner for inner_graph in _graphs(body))]
 
 
 def _any_node(chance: random.Random, model: onnx.ModelProto) -> Optional[onnx.NodeProto]:
+    """Return a random node of a model or of its subgraphs; None if there are no nodes."""
     nodes = [node for graph in _graphs(model.graph) for node in graph.node]
     return chance.choice(nodes) if nodes else None
 
@@ -107,6 +109,7 @@ def _change_attribute(chance: random.Random, model: onnx.ModelProto, _: Inputs, 
 
 
 def _change_list(chance: random.Random, values: Any, choices: Sequence[Any]) -> None:
+    """Append to, delete from or replace an item of the list `values`, with an item of `choices` or of the list."""
     choice = chance.randrange(4)
     if choice == 0:
         values.append(chance.choice(choices))
@@ -277,7 +280,8 @@ def _change_opset(chance: random.Random, model: onnx.ModelProto, _: Inputs, __: 
 def _fix_input(chance: random.Random, model: onnx.ModelProto, inputs: Inputs, __: Sequence[bytes]) -> None:
     """Replace an input of `model` by an initializer with the value of its feed, which is then known while tracing.
 
-    The feed is deleted from `inputs`. Nothing changes if there are no feeds, or not one for each input.
+    The feed is deleted from `inputs`. Nothing changes without feeds, or if `inputs` has not as many entries as `model`
+    has inputs.
     """
     given = [index for index, content in enumerate(inputs) if content is not None]
     if given and len(inputs) == len(model.graph.input):

@@ -37,14 +37,17 @@ def has_open_values(run: Callable[[], Any]) -> bool:
 
 
 def _arrays(values: Any) -> List[Any]:
+    """Return the values that are arrays of floats."""
     return [value for value in values if isinstance(value, np.ndarray) and value.dtype.kind == "f"]
 
 
 def _is_extreme(array: Any) -> bool:
+    """Whether an element of an array of floats is NaN, infinite, or above `_LARGEST` in magnitude."""
     with np.errstate(all="ignore"):
         return bool(array.size) and not bool((np.abs(array.astype(np.float64)) <= _LARGEST).all())
 
 
 def _exceeds(array: Any, dtype: Any) -> bool:
+    """Whether an element of an array of floats is NaN, or does not fit in an integer dtype after truncation."""
     bounds = np.trunc(array.astype(np.float64))
     return bool(array.size) and not bool(((bounds >= dtype.min) & (bounds <= dtype.max)).all())

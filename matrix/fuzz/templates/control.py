@@ -67,6 +67,7 @@ def _alike(value: Value, other_value: Value) -> bool:
 
 
 def _exact_of(values: Sequence[Value]) -> bool:
+    """Whether all these values are exact."""
     return all(value.exact for value in values)
 
 

@@ -90,6 +90,7 @@ def mul(draw: Draw) -> None:
 
 
 def _binary(draw: Draw, operator: str) -> None:
+    """Add an operator of two broadcast operands in a random order. Its result is exact if both are on the grid."""
     x = draw.pick((*FLOATS, "int64", "int32"))
     y = draw.broadcastable(x)
     draw.node(operator, [x, y] if draw.chance(0.7) else [y, x], GRID)

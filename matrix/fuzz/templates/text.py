@@ -32,7 +32,7 @@ def string_concat(draw: Draw) -> None:
 
 @template("StringNormalizer", 0.6)
 def string_normalizer(draw: Draw) -> None:
-    """Add a StringNormalizer of a new input, which changes the case or nothing.
+    """Add a StringNormalizer of a new input. It changes letters to upper or lower case, or nothing.
 
     It has no stop words, because these change the size.
     """

@@ -38,15 +38,13 @@ _SIGN_SECONDS = 0.5
 
 
 class _Campaign:
-    """Damages inputs of one kind and reads them on one shim. It keeps the corpus and the signatures of the failures.
+    """Damages inputs of one kind and reads them on one shim. An instance lasts as long as the process.
 
-    An instance lasts as long as the process.
-
-    - kind: the name of the kind in `KINDS`.
+    - kind: the kind of the inputs; the constructor takes its name in `KINDS`.
     - shim: the name of the shim.
-    - corpus: the archive of the undamaged inputs, which is written if it does not exist. None: the corpus is empty,
-      because a stored input is replayed.
-    - note: a function that is called for each undamaged input while the archive is written, as a sign of life.
+    - coverage: tells which inputs run new lines.
+    - corpus: the inputs to damage. None before the first damaged input.
+    - seen: the signatures of the failures that are stored.
     """
 
     def __init__(self, kind: str, shim: str, coverage: Coverage) -> None:
@@ -58,9 +56,10 @@ class _Campaign:
         self.seen: Set[str] = set()
 
     def inputs(self, plan: Dict[str, Any], batch: int, note: Callable[[], None]) -> Iterator[bytes]:
-        """Yield the inputs of a batch: a stored input, or damaged inputs.
+        """Yield the inputs of a batch: the stored input that the plan replays, or damaged inputs.
 
-        `note` is called for each undamaged input that is made, as a sign of life.
+        The first call for damaged inputs reads the corpus from its archive, or writes the archive. `note` is called for
+        each undamaged input that is made, as a sign of life.
         """
         if plan["replay"]:
             yield Path(plan["replay"][batch]).read_bytes()
@@ -95,7 +94,7 @@ class _Campaign:
 
 
 def _overwrite(path: Path, data: bytes) -> None:
-    """Write a file in place. A file that is emptied first is flushed to the disk when it is closed (ext4): 2 ms."""
+    """Write `data` to a file, without emptying it first: ext4 would flush it to the disk at the close, for 2 ms."""
     with open(str(path), "r+b" if path.exists() else "wb") as file:
         file.write(data)
         file.truncate()
