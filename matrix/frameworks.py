@@ -14,7 +14,7 @@ __all__ = ["FRAMEWORKS"]
 
 
 def _tensorflow() -> Dict[str, Any]:
-    """Query the installed TensorFlow for its version and its GPUs. Return the dict that `_make_answer` describes.
+    """Query the installed TensorFlow. Return {"version", "cuda": CUDA version, "devices": names of GPUs, "error"}.
 
     A build for CUDA without the version in its metadata has the CUDA version "unknown".
     """
@@ -29,7 +29,7 @@ def _tensorflow() -> Dict[str, Any]:
 
 
 def _jax() -> Dict[str, Any]:
-    """Query the installed JAX for its version and its GPUs. Return the dict that `_make_answer` describes.
+    """Query the installed JAX. Return {"version", "cuda": CUDA version, "devices": names of GPUs, "error"}.
 
     The CUDA version is the major version of the CUDA plugin.
     """
@@ -44,7 +44,7 @@ def _jax() -> Dict[str, Any]:
 
 
 def _torch() -> Dict[str, Any]:
-    """Query the installed PyTorch for its version and its GPUs. Return the dict that `_make_answer` describes."""
+    """Query the installed PyTorch. Return {"version", "cuda": CUDA version, "devices": names of GPUs, "error"}."""
     torch = importlib.import_module("torch")
     devices = [torch.cuda.get_device_name(k) for k in range(torch.cuda.device_count())]
     error = ""

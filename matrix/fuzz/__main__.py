@@ -205,7 +205,12 @@ def _run_batches(
 ) -> CounterType[str]:
     """Run batches of damaged inputs in the environment of a target, and return outcome -> number of inputs.
 
-    Failed inputs are stored in a folder of `--out`. `first`, `inputs`, `minutes`, `note`: as for `run_campaign`.
+    - first: the number of the first batch.
+    - inputs: the number of inputs, unless `minutes` is given.
+    - minutes: the time limit; None: there is none.
+    - note: a function that is called after each batch, with its number and the counts of its outcomes.
+
+    Failed inputs are stored in a folder of `--out`.
     """
     folder = options.out / "damage" / options.damage / target.cell
     return run_campaign(

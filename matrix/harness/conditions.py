@@ -43,7 +43,7 @@ def read_environment() -> Installed:
 
 
 def holds(conditions: Iterable[str], environment: Optional[Installed] = None) -> bool:
-    """Whether at least one of the conditions holds in `environment`. None stands for that of this process.
+    """Whether at least one of the conditions holds. `environment` None: the environment of this process.
 
     Raise packaging's InvalidRequirement for a malformed condition.
     """

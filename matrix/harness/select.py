@@ -82,7 +82,9 @@ def sample(chosen: Sequence[Chosen], operator_versions: Callable[[Any], Iterable
 
     - of the newest release of each suite: all cases
     - of older releases: the cases with a version of an operator that no case of a newer release in the sample has
-    - of the suite `light-random`: only the variant `recorded`; if `chosen` has that suite, of `light` only the others
+
+    Cases of `light-random` are in the sample in the variant `recorded` only. If `chosen` has cases of `light-random`,
+    cases of `light` are in the sample in the other variants only.
 
     `operator_versions`: the function that returns the versions of the operators of a case, such as `Conv-11`.
     """

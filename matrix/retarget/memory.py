@@ -126,9 +126,10 @@ def _text(path: Path) -> str:
 
 
 def convert(kind: str, folder: Path, options: Dict[str, Any]) -> Dict[str, float]:
-    """Convert large.onnx of `folder`, and return the peaks "own", "child" and "total" that `measure` describes.
+    """Convert large.onnx of `folder` in this process. Return peaks of memory, divided by the size of the model.
 
-    `kind`: what is converted, one of `KINDS`. `options`: keyword arguments of `onnx_compat.convert`.
+    The peaks are those of this process ("own"), of a child process ("child") and of both together ("total"), above
+    their baselines. `kind`: what is converted, one of `KINDS`. `options`: keyword arguments of `onnx_compat.convert`.
     """
     import onnx_compat
     from onnx_compat.execution.onnxruntime_child import run_in_child

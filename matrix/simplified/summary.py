@@ -33,7 +33,7 @@ class Row:
     def node_ratio(self) -> float | None:
         """The nodes of our model, divided by the smallest number of nodes of a right model of `SIMPLIFIERS`.
 
-        None if this project gives no valid model, or none of them a right one.
+        None if this project gives no valid model, or no tool of `SIMPLIFIERS` gives a right model.
         """
         best = [self.nodes[tool] for tool in SIMPLIFIERS if tool in self.nodes and tool not in self.wrong]
         return self.nodes[OURS] / max(min(best), 1) if best and OURS in self.nodes else None
