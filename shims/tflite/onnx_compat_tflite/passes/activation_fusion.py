@@ -82,10 +82,11 @@ def activation_fusion(graph: GraphRewriter, context: Context) -> int:
 def _find_producers(
     graph: GraphRewriter, reader: fb.OperatorSpec, positions: List[int], fusing: Tuple[str, ...]
 ) -> Optional[List[fb.OperatorSpec]]:
-    """Return the operators that compute the inputs of `reader` at `positions`, each after the operators before it.
+    """Return the operators that compute the inputs of `reader` at `positions`, in the order of execution.
 
-    They are ops of `fusing`, and moves (ops of `_MOVES` with float32 results) after these. The last operator writes the
-    input at the last position. Returns None if one of the inputs, or a tensor before a move,
+    The search goes backwards from the inputs, through moves, to ops of `fusing`. Moves are the ops of `_MOVES` with
+    float32 results. The list has the moves too. Its last operator writes the input at the last position. Returns None
+    if an input of `reader` at `positions`, or a tensor before a move,
 
     - is computed by another op, or by an operator with a fused activation,
     - is an output, or is read more than once.

@@ -74,10 +74,11 @@ def _before_example() -> fb.ModelSpec:
     after=("affine_after_layer",), before=("activation_fusion",),
 )  # fmt: skip
 def affine_before_layer(graph: GraphRewriter, context: Context) -> int:
-    """Fold an ADD, SUB, MUL or DIV by a constant, or a NEG, into the layers that read its result; return the number of folds.
+    """Fold an ADD, SUB, MUL or DIV by a constant, or a NEG, into the layers that read its result.
 
     Applies under the conditions of this module. The folded operator is erased. All readers must be FULLY_CONNECTED, or
-    CONV_2D with 1x1 filters. Larger filters read padding, to which the folded operator does not apply.
+    CONV_2D with 1x1 filters. Larger filters read padding, to which the folded operator does not apply. Returns the
+    number of folded operators.
     """
     count = 0
     for op in graph.operators[::-1]:
@@ -99,10 +100,10 @@ def affine_before_layer(graph: GraphRewriter, context: Context) -> int:
 def _fold_into(
     graph: GraphRewriter, layer: fb.OperatorSpec, source: int, affine: ChannelMap
 ) -> Optional[Tuple[Array, Array]]:
-    """Return the (filters, bias) with which `layer` computes, from x, its result for x * factor + summand.
+    """Return the (filters, bias) with which `layer` gives the same result if it reads x instead of `source`.
 
-    `source` is the tensor x * factor + summand, which the layer reads. `affine` has the factor and the summand. A layer
-    without a bias gets one. Returns None if
+    `source` is a tensor that the layer reads now: x * factor + summand. `affine` has the factor and the summand. A
+    layer without a bias gets a bias. Returns None if
 
     - the layer is no CONV_2D or FULLY_CONNECTED, or does not read `source` exactly once,
     - its filters are no constant float32 1x1 filters, or it has a bias that is no constant,
@@ -140,7 +141,8 @@ def _set_weights(graph: GraphRewriter, layer: fb.OperatorSpec, source: int, filt
 def _fold_reader(graph: GraphRewriter, layer: fb.OperatorSpec, scaled: _Scaled) -> bool:
     """Fold the only reader of a layer's result into the layer, and erase the reader; return whether it was folded.
 
-    `layer` is an op of `_LAYERS`; it gets the fused activation of the reader. Returns False, without a change, if
+    `layer` is an op of `_LAYERS`; it gets the fused activation of the reader. `scaled` caches new filters, as a dict
+    (old filters, axis, factor) -> tensor index. Returns False, without a change, if
 
     - the layer has a fused activation,
     - its result is an output, or has no reader or several,
@@ -162,13 +164,17 @@ def scale_layer(graph: GraphRewriter, layer: fb.OperatorSpec, factor: float) -> 
     """Scale a layer's result by a number: give the layer new filters and a new bias; return whether that was possible.
 
     `layer` is an op of `_LAYERS` without an activation: the caller has to check that. Other readers of the old filters
-    and bias still read these. Returns False, without a change, in the cases of `_apply_affine`.
+    and bias still read these. Returns False, without a change, if
+
+    - the filters are no float32 constant, or the bias is not constant,
+    - a new filter or bias is not finite, or a nonzero filter becomes zero or denormal,
+    - the factor is not 1, and filters of more than `_MAX_COPIED` bytes have other readers.
     """
     return _apply_affine(graph, layer, ChannelMap(np.float32(factor), np.float32(0)), {})
 
 
 def _find_affine(graph: GraphRewriter, op: fb.OperatorSpec, source: int) -> Optional[ChannelMap]:
-    """Return the affine map that `op` applies to its operand, the tensor `source`: a factor and a summand, both float32.
+    """Return the factor and the summand that `op` applies to its operand, the tensor `source`; both are float32.
 
     The channels are along the last axis. A fused activation of `op` is ignored. Returns None if
 
@@ -193,8 +199,9 @@ def _find_affine(graph: GraphRewriter, op: fb.OperatorSpec, source: int) -> Opti
 def _apply_affine(graph: GraphRewriter, layer: fb.OperatorSpec, affine: ChannelMap, scaled: _Scaled) -> bool:
     """Fold an affine map of a layer's result into new filters and a new bias; return whether that was possible.
 
-    `layer` is an op of `_LAYERS`. A layer without a bias gets one. A factor of 1 keeps the filters. Other readers of
-    the old weights still read these. `scaled` caches the tensor index of new filters by (old filters, axis, factor).
+    `layer` is an op of `_LAYERS`. A layer without a bias gets a bias. A factor of 1 keeps the filters. Other readers of
+    the old weights still read these. `scaled` caches new filters, as a dict (old filters, axis, factor) -> tensor
+    index.
 
     Returns False, without a change, if
 
@@ -228,6 +235,6 @@ def _apply_affine(graph: GraphRewriter, layer: fb.OperatorSpec, affine: ChannelM
 
 
 def _is_precise(scaled: Array, filters: Array) -> bool:
-    """Whether the scaled filters are finite, and no nonzero element of `filters` became zero or denormal in `scaled`."""
+    """Whether the filters `scaled` are finite, and have no zero or denormal where `filters` are not zero."""
     is_lost = (np.abs(scaled) < np.finfo(np.float32).tiny) & (filters != 0)
     return bool(np.isfinite(scaled).all() and not is_lost.any())

@@ -181,9 +181,9 @@ def _scales_of_result(graph: GraphRewriter, product: fb.OperatorSpec) -> List[_S
 
 
 def _find_scale(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[_Scale]:
-    """Return the `_Scale` of an op that multiplies or divides a tensor x by a scalar constant. For x / 4, the number is 1/4.
+    """Return the `_Scale` of an op that multiplies or divides a tensor x by a scalar constant.
 
-    Returns None if
+    For x / 4, the number is 1/4. Returns None if
 
     - the op is neither MUL nor DIV, or has a fused activation,
     - x is a constant, or is the divisor of the DIV,

@@ -40,8 +40,8 @@ def bias_folding(graph: GraphRewriter, context: Context) -> int:
 
     Applies under the conditions of this module, and erases the ADD. Returns the number of folded ADDs.
 
-    The fused activation of an erased ADD moves to the last operator before the ADD that is no reshape: the layer, or
-    another ADD.
+    If the erased ADD has a fused activation, the last operator before it that is no reshape gets this activation. That
+    operator is the layer or another ADD.
     """
     count = 0
     for op in graph.operators:
@@ -62,7 +62,7 @@ def bias_folding(graph: GraphRewriter, context: Context) -> int:
 def _find_layer(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[Tuple[int, np.ndarray, fb.OperatorSpec]]:
     """Return (x, vector, layer) for an ADD of a tensor x and a constant that the bias of `layer` can absorb.
 
-    `vector` is the constant, with a number for each index of the last axis. Returns None if
+    x is a tensor index. `vector` is the constant, with a number for each index of the last axis. Returns None if
 
     - no operand is such a constant (see `_summands`),
     - x is not computed by a layer whose bias can change (see `_layer_of_channels`).
@@ -132,7 +132,11 @@ def _can_add_bias(graph: GraphRewriter, layer: fb.OperatorSpec) -> bool:
 
 
 def _producer_before_reshapes(graph: GraphRewriter, index: int) -> fb.OperatorSpec:
-    """Return the operator that computes a tensor, before any RESHAPE, EXPAND_DIMS and SQUEEZE directly before the tensor."""
+    """Return the operator that computes a tensor, and skip RESHAPE, EXPAND_DIMS and SQUEEZE.
+
+    For RESHAPE(SQUEEZE(ADD(x, y))), returns the ADD. `index` is the tensor index. Raises KeyError if the tensor before
+    the reshapes is an input, a constant or a variable.
+    """
     op = graph.any_producer(index)
     while op.builtin in _RESHAPES:
         op = graph.any_producer(op.inputs[0] or 0)

@@ -208,10 +208,10 @@ def _rewrite(graph: GraphRewriter, shuffle: _Shuffle, placement: _Placement) -> 
 def _spread_channels(
     graph: GraphRewriter, conv: fb.OperatorSpec, arrays: List[Any], placement: _Placement, axis: int
 ) -> List[int]:
-    """Append constants with the channels of `arrays` at their new positions, and zeros elsewhere; return their indices.
+    """Append copies of `arrays` with their channels at the positions of `placement`; return their tensor indices.
 
-    `arrays`: the filters, whose channels are along `axis`, and the bias. Their channels must be in the order after the
-    shuffle. The result of `conv` gives the constants their names.
+    `arrays`: the filters, whose channels are along `axis`, and the bias, in the order of channels after the shuffle.
+    Other positions are zero. The names of the copies begin with the name of the result of `conv`.
     """
     tensors = []
     for array, kind in zip(arrays, ("filters", "bias")):

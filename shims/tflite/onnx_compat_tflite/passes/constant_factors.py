@@ -150,7 +150,10 @@ def _add_factor(
 ) -> Optional[int]:
     """Append `array` as a float32 constant, named after the result of `op`, and return its tensor index.
 
-    Returns None, and appends nothing, if the array cannot be a joined constant. `most`, `zeros`: as for `_can_join`.
+    Returns None, and appends nothing, if
+
+    - an element is infinite, NaN or denormal, or is zero (unless `zeros` is true),
+    - the array has more than `most` and more than 4096 elements.
     """
     if not _can_join(array, most, zeros):
         return None
@@ -158,7 +161,9 @@ def _add_factor(
 
 
 def _can_join(array: np.ndarray, most: int, zeros: bool = False) -> bool:
-    """Whether the array can be a joined constant in float32. False if
+    """Whether the array can be a float32 constant that replaces several constants.
+
+    Returns False if
 
     - an element is infinite, NaN or denormal, or is zero (unless `zeros` is true),
     - the array has more than `most` and more than 4096 elements.

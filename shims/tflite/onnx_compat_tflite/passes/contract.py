@@ -61,15 +61,20 @@ def graph_pass(
 ) -> Callable[[Callable[[GraphRewriter, Context], int]], GraphPass]:
     """Return a decorator that turns a function `(graph, context) -> number of rewrites` into a GraphPass.
 
-    The arguments are the attributes of `onnx_compat.passes.Pass`, where they are explained.
+    - name: the name of the pass in `ONNX_COMPAT_PASSES` and in reports.
+    - summary: "before => after", and the condition under which the rewrite holds.
+    - example: a function that builds a model on which the pass acts.
+    - after, before: the names of the passes that must run before (after) this pass.
+    - legalizes: True if a runtime refuses or misreads a file without this rewrite.
     """
     return lambda apply: GraphPass(name, summary, apply, example, after, before, legalizes)
 
 
 class ExampleGraph:
-    """Builder of a small subgraph, for the example of a pass, with an input of dtype `dtype` for each of `shapes`.
+    """Builder of a small subgraph, the example of a pass, with one input of dtype `dtype` for each of `shapes`.
 
-    `inputs`: the tensor indices of the inputs. `spec`: the subgraph. `name` is its name, and begins the tensors' names.
+    `inputs`: the tensor indices of the inputs. `spec`: the subgraph. `name`: the name of the subgraph, with which the
+    names of its constants and results begin.
     """
 
     def __init__(self, *shapes: Sequence[int], dtype: str = "float32", name: str = "main") -> None:
@@ -97,7 +102,10 @@ class ExampleGraph:
         dtype: str = "float32",
         **options: Option,
     ) -> int:
-        """Append an operator with a single result of this shape and dtype, and return the index of the result."""
+        """Append an operator with a single result of this shape and dtype, and return the index of the result.
+
+        `builtin`: the op. `inputs`: tensor indices, None for an omitted input. `options`: the options of the op.
+        """
         result = self._tensor(self._name(builtin.lower()), dtype, shape)
         self.spec.operators.append(fb.OperatorSpec(builtin, list(inputs), [result], options))
         return result
@@ -113,8 +121,8 @@ class ExampleGraph:
     ) -> int:
         """Append a convolution of `x` with a bias of zeros, and return the index of its result.
 
-        `shape` is that of the result. Strides and dilations default to 1, and so does the depth multiplier of a
-        DEPTHWISE_CONV_2D.
+        `x` and `filters` are tensor indices; `shape` is the shape of the result. Strides, dilations and the depth
+        multiplier of a DEPTHWISE_CONV_2D are 1, unless `options` sets them.
         """
         steps = dict.fromkeys(("stride_h", "stride_w", "dilation_h_factor", "dilation_w_factor"), 1)
         if builtin == "DEPTHWISE_CONV_2D":
@@ -123,9 +131,9 @@ class ExampleGraph:
         return self.op(builtin, [x, filters, bias], shape, padding=padding, **{**steps, **options})
 
     def move(self, builtin: str, x: int, argument: Sequence[int], shape: Sequence[int]) -> int:
-        """Append an op whose second input is the int32 constant `argument` (RESHAPE, TRANSPOSE); return its result's index.
+        """Append an op whose second input is the int32 constant `argument`, such as RESHAPE or TRANSPOSE.
 
-        The result has this shape and the dtype of `x`.
+        Returns the index of its result. The result has this shape and the dtype of `x`.
         """
         dtype = self.spec.tensors[x].dtype
         return self.op(builtin, [x, self.constant(argument, np.int32)], shape, dtype)
@@ -147,7 +155,10 @@ class ExampleGraph:
         return fb.ModelSpec([self.spec, *[body.spec for body in bodies]])
 
     def finish(self, *outputs: int) -> "ExampleGraph":
-        """Set the outputs of the subgraph, and return the builder. For bodies; `model` does this for the main subgraph."""
+        """Set the outputs of the subgraph, and return the builder.
+
+        For bodies of loops and branches; `model` sets the outputs of the main subgraph.
+        """
         self.spec.outputs = list(outputs)
         return self
 

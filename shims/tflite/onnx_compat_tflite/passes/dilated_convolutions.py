@@ -35,7 +35,7 @@ _LEAST_SAVED = 16
 
 
 class _Axis(NamedTuple):
-    """A spatial axis of a convolution with padding SAME."""
+    """A spatial axis of a convolution with padding SAME: `size` elements of the image, and `taps` of the filter."""
 
     size: int
     taps: int
@@ -44,7 +44,7 @@ class _Axis(NamedTuple):
 
     @property
     def length(self) -> int:
-        """The number of window positions: the size of the result."""
+        """The number of window positions, which is the size of the result along the axis."""
         return -(-self.size // self.stride)
 
     @property
@@ -206,7 +206,10 @@ def _parts_of_axis(axis: _Axis) -> List[_Part]:
 
 
 class _Sum:
-    """Builder of the operators that replace the convolution `op`. Tensors are appended to the subgraph, operators are not."""
+    """Builder of the operators that replace the convolution `op`.
+
+    Tensors are appended to the subgraph. The operators are not inserted: `build` returns them.
+    """
 
     def __init__(self, graph: GraphRewriter, op: fb.OperatorSpec) -> None:
         self._graph = graph
@@ -249,7 +252,10 @@ class _Sum:
         return self._append("CONV_2D", [source, kernel, bias], sizes, **options)
 
     def _slice(self, source: int, axis: int, elements: range) -> int:
-        """Append a SLICE along an axis, and return its result: the tensor itself if it has just these elements."""
+        """Append a SLICE that keeps the positions `elements` of an axis, and return its result.
+
+        If `elements` are all positions of the axis, returns the tensor `source` itself.
+        """
         sizes = list(self._graph.sizes(source))
         if len(elements) == sizes[axis]:
             return source

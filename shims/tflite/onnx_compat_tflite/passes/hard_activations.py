@@ -61,8 +61,8 @@ def _rewrite_clamp(graph: GraphRewriter, op: fb.OperatorSpec) -> bool:
 def _find_clamp(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[_Clamp]:
     """Return (x, low, high) if the MINIMUM `op` computes MINIMUM(high, MAXIMUM(low, x)) or MINIMUM(high, RELU(x)).
 
-    x is a tensor index. `high` and `low` must be scalar constants, and the first operands, as the emitter writes them.
-    For RELU, `low` is 0. Returns None for any other MINIMUM.
+    x is a tensor index. `low` and `high` must be scalar constants, each the first operand of its op, as the emitter
+    writes them. For RELU, `low` is 0. Returns None for any other MINIMUM.
     """
     high = graph.number(op.inputs[0])
     lower = graph.producer(op.inputs[1], "MAXIMUM", "RELU")
@@ -115,7 +115,10 @@ def _other_operand(graph: GraphRewriter, op: fb.OperatorSpec, number: float) -> 
 
 
 def _write_hard_sigmoid(graph: GraphRewriter, op: fb.OperatorSpec, source: int) -> None:
-    """Replace `op` by RELU6(source + 3) * (1/6): insert an ADD with a fused RELU6, and turn `op` into a MUL, in place."""
+    """Replace `op` by RELU6(source + 3) * (1/6), in place.
+
+    An ADD with a fused RELU6 is inserted before `op`, and `op` becomes the MUL. `source` is a tensor index.
+    """
     name = graph.tensor(op.outputs[0]).name
     three = graph.add_constant(name + "/three", np.asarray(3, np.float32))
     sixth = graph.add_constant(name + "/sixth", np.asarray(1 / 6, np.float32))
@@ -128,10 +131,9 @@ def _rewrite_hard_swish(graph: GraphRewriter, op: fb.OperatorSpec) -> bool:
     """Replace `op` by HARD_SWISH(x) if it computes x * (RELU6(x + 3) / 6) or (x * RELU6(x + 3)) / 6.
 
     `op` is a MUL or DIV without a fused activation. The factors may be in any order, and a MUL by 1/6 counts as a DIV
-    by 6. Returns whether `op` was replaced.
+    by 6. The RELU6 may be fused into the ADD. Returns whether `op` was replaced.
 
-    Returns False for another form, and if the result has another rank than x. Returns False also if an operator before
-    `op`, other than the RELU6, has a fused activation.
+    Returns False for another form, for any other fused activation, and if the result has another rank than x.
     """
     if op.builtin == "MUL":
         for x, factor in (op.inputs, list(op.inputs)[::-1]):
@@ -147,7 +149,7 @@ def _rewrite_hard_swish(graph: GraphRewriter, op: fb.OperatorSpec) -> bool:
 
 
 def _write_hard_swish(graph: GraphRewriter, op: fb.OperatorSpec, x: Optional[int], clamped: int) -> bool:
-    """Replace `op` by HARD_SWISH(x) if the tensor `clamped` is computed as RELU6(x + 3); return whether it was replaced.
+    """Replace `op` by HARD_SWISH(x) if `clamped` is computed as RELU6(x + 3); return whether it was replaced.
 
     `x` and `clamped` are tensor indices. Returns False also if x is omitted (None), or if the result has another rank
     than x.

@@ -29,10 +29,11 @@ def _example() -> fb.ModelSpec:
 # It runs after integer_kernels, which recognises a quantization by the division by its scale, which may be one.
 @graph_pass("identities", "MUL(x, 1) => x; also DIV, SUB, MAXIMUM, MINIMUM", _example, after=("integer_kernels",))
 def identities(graph: GraphRewriter, context: Context) -> int:
-    """Bypass each MUL or DIV by 1, SUB of 0, MAXIMUM with -inf and MINIMUM with inf: its readers read the other operand.
+    """Bypass each MUL or DIV by 1, SUB of 0, MAXIMUM with -inf and MINIMUM with inf.
 
-    A MAXIMUM of 0 and a size of a tensor is bypassed as well. Applies under the conditions of this module. Returns the
-    number of operators that lost their readers or were removed; see `GraphRewriter.bypass`.
+    Readers of the result read the other operand. A MAXIMUM of 0 and a size of a tensor is bypassed as well. Applies
+    under the conditions of this module. Returns the number of operators that lost their readers or were removed; see
+    `GraphRewriter.bypass`.
     """
     count = 0
     for op in graph.operators:

@@ -83,9 +83,10 @@ class _Buffers:
         self._guarded: Set[int] = set()
 
     def guard(self, index: int, op: fb.OperatorSpec, moment: int) -> bool:
-        """Whether `op` may overwrite a buffer that a later operator reads, if it writes its result over the operand `index`.
+        """Whether `op` may overwrite a tensor that is read later, if it writes its result over the operand `index`.
 
-        `index`: the tensor index of the operand. `moment`: the position of `op` in the order of execution.
+        The tensor may be in the buffer of the operand. `index`: the tensor index of the operand. `moment`: the position
+        of `op` in the order of execution.
 
         Side effect for True: the operand is recorded as guarded. Later calls assume that it has a second reader, so
         that its buffer is not overwritten.
@@ -113,15 +114,15 @@ class _Buffers:
                 self._sharing.setdefault(first, []).append(op.outputs[0])
 
     def _overwritten(self, index: int, op: fb.OperatorSpec) -> Set[int]:
-        """Return the buffers, by their first tensors, that `op` may overwrite with its result through the operand `index`.
+        """Return the buffers that `op` may overwrite if it writes its result over the operand `index`.
 
-        The set is empty if
+        A buffer is given by its first tensor. The set is empty if
 
-        - the operand is an input, an output, a constant or guarded, or has several readers,
+        - the operand is an input, an output, a constant or guarded, or does not have a single reader,
         - the operand certainly differs in size from the result,
         - the result is an output.
 
-        A buffer is left out if its first tensor is an output or has several readers.
+        A buffer is left out if its first tensor is an output or does not have a single reader.
         """
         result = op.outputs[0]
         if not self._is_computed(index) or not self._has_single_reader(index) or index in self._guarded:

@@ -56,16 +56,16 @@ class _Cast:
         self._graph, self._built = graph, built
 
     def from_int8(self, source: int, result: int) -> None:
-        """Append operators that cast the int8 tensor `source` to the tensor `result`: RESHAPE, DEQUANTIZE to float32, CASTs.
+        """Append operators that cast the int8 tensor `source` to the tensor `result`.
 
-        The RESHAPE copies the integers to a tensor with scale 1 and zero point 0. The number of CASTs depends on the
-        dtype of `result`:
+        The operators are a RESHAPE, a DEQUANTIZE to float32 and CASTs. The RESHAPE copies the integers to a tensor with
+        scale 1 and zero point 0. The number of CASTs depends on the dtype of `result`:
 
         - float32: none
         - int32: one
         - other dtypes: one to int32, then one to the dtype, so that integers wrap
 
-        For int8, only a RESHAPE is appended, as a copy.
+        If `result` is int8, only a RESHAPE is appended, as a copy.
         """
         if self._graph.tensor(result).dtype == "int8":
             self._put("RESHAPE", [source, self._shape(source)], result)

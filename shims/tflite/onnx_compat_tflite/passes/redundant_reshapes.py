@@ -82,9 +82,9 @@ def _bypass_pack(graph: GraphRewriter, op: fb.OperatorSpec) -> bool:
 
 
 def _source_of_wider_cast(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[int]:
-    """Return the tensor index x if the CAST `op` reads CAST(x), to a dtype that represents every value of x.
+    """Return the tensor index of x if `op` computes CAST(CAST(x)), and the inner dtype represents every value of x.
 
-    `_WIDER` has these dtypes. Returns None otherwise. `op` must be a CAST.
+    `_WIDER` has the inner dtypes for each dtype of x. `op` must be a CAST. Returns None for any other CAST.
     """
     inner = graph.producer(op.inputs[0], "CAST")
     if inner is None or inner.inputs[0] is None:
@@ -94,10 +94,11 @@ def _source_of_wider_cast(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional
 
 
 def _copied_tensor(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[int]:
-    """Return the input of an operator that changes nothing: a RESHAPE to the same shape, or a CAST to the same dtype.
+    """Return the input's tensor index of an operator that changes nothing.
 
-    Returns None for any other operator. Returns None also for a RESHAPE with several open sizes, or with an open size
-    and a size of zero. The two shapes may then differ at run time.
+    The operator is a RESHAPE to the same shape, or a CAST to the same dtype. Returns None for any other operator.
+    Returns None also for a RESHAPE with several open sizes, or with an open size and a size of zero. The two shapes may
+    then differ at run time.
     """
     source = op.inputs[0] if op.builtin in ("RESHAPE", "CAST") else None
     if source is None:

@@ -24,8 +24,8 @@ def is_unfused(op: fb.OperatorSpec) -> bool:
 class GraphRewriter:
     """A TFLite subgraph that passes read and edit.
 
-    Tensors are identified by their index, operators by their `OperatorSpec`. Callers edit through the methods only, and never
-    assign to an `OperatorSpec` or `TensorSpec`.
+    Tensors are identified by their index, operators by their `OperatorSpec`. Callers edit through the methods only, and
+    never assign to an `OperatorSpec` or `TensorSpec`.
     """
 
     def __init__(self, graph: fb.SubGraph) -> None:
@@ -233,7 +233,10 @@ class GraphRewriter:
         self.set_outputs(added, added.outputs)
 
     def erase(self, op: fb.OperatorSpec) -> None:
-        """Remove an operator from the subgraph. No operator may read its outputs, unless another operator writes them."""
+        """Remove an operator from the subgraph.
+
+        No operator may read the outputs of the removed operator, unless another operator writes them too.
+        """
         self._forget_reader(op)
         self._forget_producer(op)
         self._graph.operators = [kept for kept in self._graph.operators if kept is not op]

@@ -40,13 +40,17 @@ _ACTIVATIONS = ("RELU", "RELU6", "RELU_N1_TO_1")
 def find_kernel(region: QuantizedRegion, index: int, parameters: QuantParams) -> MaybeWriter:
     """Return a Writer that computes the float tensor `index` as integers with these parameters.
 
-    - If the tensor exists as integers (see `parameters_of`), the Writer appends a QUANTIZE. The tensor may have several
-      readers. Returns None if an integer lies midway between two results: QUANTIZE rounds it up, ONNX to even.
-    - Otherwise the Writer appends the integer kernel of the operator that computes the tensor. Moves and an activation
-      after this operator are applied to its integers.
+    An activation that computes the tensor is appended after the operators below, fused into a kernel, or left out if it
+    has no effect. Let t be the tensor `index`, or the tensor before this activation.
 
-    Returns None if no integer kernel computes the tensor with these parameters. Returns None if a tensor from that
-    operator to `index` is an output or has several readers.
+    - If t exists as integers (see `parameters_of`), the Writer appends the activation, or a QUANTIZE without an
+      activation. t may have several readers. Returns None if an integer lies midway between two results: QUANTIZE
+      rounds it up, ONNX to even.
+    - Otherwise the Writer appends the integer kernel of the operator that computes t. Moves after this operator are
+      applied to its integers. Returns None if a tensor from that operator to `index` is an output or has several
+      readers.
+
+    Returns None also if no integer kernel computes the tensor with these parameters.
     """
     index, activation = _without_activation(region, index, parameters)
     data = region.parameters_of(index)
@@ -123,7 +127,7 @@ def _without_activation(region: QuantizedRegion, index: int, parameters: QuantPa
 def _with_activation(
     region: QuantizedRegion, index: int, parameters: QuantParams, activation: str, inner: Writer
 ) -> Writer:
-    """Return a Writer that runs the Writer `inner` and then applies the activation, for kernels without fused activations.
+    """Return a Writer that runs the Writer `inner` and then applies `activation`, for kernels that cannot fuse it.
 
     `inner` writes a new integer tensor with the shape of the float tensor `index` and these parameters. If the
     activation is "NONE", returns `inner` itself.
@@ -140,10 +144,10 @@ def _with_activation(
 
 
 def _write_rescaled(region: QuantizedRegion, index: int, activation: str) -> Writer:
-    """Return a Writer for a tensor that exists as integers: it appends the activation, or a QUANTIZE for "NONE".
+    """Return a Writer that appends `activation` to the integers of the float tensor `index`, or a QUANTIZE for "NONE".
 
-    `index` is the float tensor. The appended operator rescales to the parameters of the tensor that the Writer is
-    called with.
+    The tensor must exist as integers (see `QuantizedRegion.parameters_of`). The appended operator rescales them to the
+    parameters of the tensor that the Writer is called with.
     """
     return lambda output: region.append(
         "QUANTIZE" if activation == "NONE" else activation, [region.integers_of(index)], output
@@ -151,9 +155,10 @@ def _write_rescaled(region: QuantizedRegion, index: int, activation: str) -> Wri
 
 
 def _write_moved(region: QuantizedRegion, move: fb.OperatorSpec, inner: Writer, parameters: QuantParams) -> Writer:
-    """Return a Writer that runs the Writer `inner`, and then applies `move`, an operator that moves elements, such as RESHAPE.
+    """Return a Writer that runs the Writer `inner`, and then applies the move `move`, such as a RESHAPE.
 
-    `inner` writes a new integer tensor with the shape of the move's input and these parameters.
+    A move is an operator that moves elements. `inner` writes a new integer tensor with the shape of the move's input
+    and these parameters.
     """
 
     def write(output: int) -> None:
@@ -201,11 +206,13 @@ def _constant_operand(region: QuantizedRegion, array: ArrayLike, dtype: str) -> 
 
 
 def _scaled_operand(region: QuantizedRegion, index: int) -> Operand:
-    """Return, as `_operand` does, a float tensor x * number or x / number, where x exists as integers.
+    """Return (parameters, function that returns the integer tensor's index) for a product x * number or x / number.
 
-    The parameters are those of x with the scale times the number (or times its reciprocal). Returns None if
+    `index` is the float tensor of the product; x exists as integers. The function appends a MUL of the integers of x.
+    The parameters are those of x, with the scale times the number (or times its reciprocal). Returns None if
 
     - another operator computes the tensor, or the MUL or DIV has a fused activation,
+    - x does not exist as integers,
     - the number is no scalar constant, or is not positive,
     - the tensor is an output or has several readers.
     """
@@ -260,10 +267,11 @@ def _write_later(region: QuantizedRegion, index: int, parameters: QuantParams, w
 def _operand_of_product(
     region: QuantizedRegion, index: Optional[int], number: Optional[float], parameters: QuantParams
 ) -> Operand:
-    """Return, as `_operand` does, the factor x of a product x * `number`. An integer kernel computes x.
+    """Return (parameters, function that returns the integer tensor's index) for the factor x of a product x * `number`.
 
-    `index` is the float tensor x. `parameters` are those of the product. The scale of x becomes the scale of the
-    product divided by the number, so that x and the product have the same integers. Returns None if
+    `index` is the float tensor x. The function appends an integer kernel that computes x. `parameters` are those of the
+    product. The scale of x is the scale of the product divided by the number, so that x and the product have the same
+    integers. Returns None if
 
     - x is omitted, or the number is None or not positive,
     - no integer kernel computes x with this scale (see `find_kernel`).
@@ -306,7 +314,13 @@ def _pair(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams,
 
 
 def _product(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
-    """Return a Writer of the integer kernel of BATCH_MATMUL. Returns None in the cases of `_pair`."""
+    """Return a Writer of the integer kernel of BATCH_MATMUL.
+
+    Returns None if
+
+    - an operand cannot be an integer tensor (see `_operand`), or has a rank above 4,
+    - the kernel does not accept the operands and the result together (see `have_common_type`).
+    """
     return _pair(region, op, parameters, "NONE")
 
 
@@ -329,9 +343,13 @@ def _concatenation(region: QuantizedRegion, op: fb.OperatorSpec, parameters: Qua
 def _part(region: QuantizedRegion, index: int, parameters: QuantParams) -> Optional[Callable[[], int]]:
     """Return a function that returns the index of an integer tensor for the input `index` of a CONCATENATION.
 
-    The integer tensor has these `parameters`. A call of the function may append operators or a constant. The elements
-    of a constant are rounded and clipped. Returns None if the input is no constant, does not exist as integers with
-    these parameters, and no integer kernel computes it with them.
+    The integer tensor has these `parameters`. A call of the function may append operators or a constant.
+
+    - The elements of a constant are rounded and clipped.
+    - If the input exists as integers, these are used. They are rescaled if they have other parameters.
+    - If an activation computes the input from a tensor that exists as integers, it is applied to these integers.
+    - For any other input, an integer kernel computes the tensor. Returns None without such a kernel (see
+      `find_kernel`).
     """
     array = region.graph.constant(index)
     if array is not None:
@@ -353,8 +371,8 @@ def _quotient(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantPar
     For a MEAN, returns what `mean` returns. For a MUL, returns None if
 
     - the divisor is 0 or no scalar constant, or the rank is above 4,
-    - the dividend has no integers that the kernel accepts with the result's, and no integer kernel computes it (see
-      `_operand_of_product`).
+    - the dividend exists as integers that the kernel does not accept together with the result's,
+    - the dividend does not exist as integers, and no integer kernel computes it (see `_operand_of_product`).
     """
     total = _total(region, op)
     if total is not None:

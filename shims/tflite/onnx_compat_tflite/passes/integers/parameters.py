@@ -80,8 +80,8 @@ def have_common_type(*all_parameters: QuantParams) -> bool:
 def has_ties(source: QuantParams, result: QuantParams) -> bool:
     """Whether an integer of `source` stands for a real number midway between two adjacent integers of `result`.
 
-    Numbers beyond the limits of `result` are not counted: they are clipped. 16-bit integers are divided in float64: many
-    of their quotients lie midway in float32, which has too few digits for them.
+    Numbers beyond the limits of `result` are not counted: they are clipped. 16-bit integers are divided in float64:
+    many of their quotients lie midway in float32, which has too few digits for them.
     """
     kind, limits = np.iinfo(source.dtype), np.iinfo(result.dtype)
     digits: Type[Any] = np.float64 if kind.bits == 16 else np.float32
@@ -92,14 +92,14 @@ def has_ties(source: QuantParams, result: QuantParams) -> bool:
 
 
 def bias_type(data: QuantParams) -> str:
-    """Return the dtype of the bias, and of the accumulator, for data of these parameters: int64 for int16, else int32."""
+    """Return the dtype of the bias and of the accumulator for data of these parameters: int64 for int16, else int32."""
     return "int64" if data.dtype == "int16" else "int32"
 
 
 def quantize(array: ArrayLike, parameters: QuantParams) -> np.ndarray:
-    """Return round(array / scale) + zero, clipped to the dtype, as QuantizeLinear computes it. Halves are rounded to even.
+    """Return round(array / scale) + zero, clipped to the dtype, as QuantizeLinear computes it.
 
-    NaN gives an undefined number.
+    Halves are rounded to even. NaN gives an undefined number.
     """
     kind = np.iinfo(parameters.dtype)
     with np.errstate(invalid="ignore", over="ignore"):

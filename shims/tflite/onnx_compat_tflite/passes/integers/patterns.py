@@ -18,7 +18,7 @@ _ENDS = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-32768, 32767)}
 
 
 class Quantized(NamedTuple):
-    """A QuantizeLinear: `source` is its float tensor, `last` the operator that writes the integers."""
+    """A QuantizeLinear with `parameters`, of the float tensor `source`. The operator `last` writes the integers."""
 
     source: int
     parameters: QuantParams
@@ -26,7 +26,7 @@ class Quantized(NamedTuple):
 
 
 class Dequantized(NamedTuple):
-    """A DequantizeLinear: `source` is its integer tensor, `last` the operator that writes the floats."""
+    """A DequantizeLinear with `parameters`, of the integer tensor `source`. The operator `last` writes the floats."""
 
     source: int
     parameters: QuantParams
@@ -36,9 +36,9 @@ class Dequantized(NamedTuple):
 def find_quantized(graph: GraphRewriter) -> Dict[int, Quantized]:
     """Return a dict integer tensor -> `Quantized`: the QuantizeLinears of a subgraph, by the tensors that they write.
 
-    A QuantizeLinear is a group of operators of the form in the module docstring. Without an ADD, the zero point is 0.
-    The parameters are per tensor, with a positive scale, and integer kernels accept them (see `_has_kernel`). The float
-    tensor is float32.
+    A QuantizeLinear is CAST(MINIMUM(MAXIMUM(ROUND(x / scale) + zero, low), high)); a SELECT_V2 before the CAST may
+    restore NaN. Without an ADD, the zero point is 0. The parameters are per tensor, with a positive scale, and integer
+    kernels accept them (see `_has_kernel`). The float tensor is float32.
     """
     quantized_tensors = {}
     for last in graph.operators:
@@ -106,7 +106,10 @@ def _match_dequantized(graph: GraphRewriter, last: fb.OperatorSpec) -> Optional[
 
 
 def _has_kernel(parameters: QuantParams) -> bool:
-    """Whether integer kernels accept the parameters: int8 or uint8 with any zero point, or int16 with a zero point of 0."""
+    """Whether integer kernels accept the parameters.
+
+    True for int8 and uint8 with any zero point, and for int16 with a zero point of 0.
+    """
     return parameters.dtype in _ENDS and have_common_type(parameters.signed)
 
 

@@ -155,7 +155,10 @@ class QuantizedRegion:
         return self.graph.add_tensor(name, parameters.dtype, shape, signature, parameters.quantization)
 
     def add_constant(self, array: ArrayLike, quantization: Optional[fb.Quantization] = None) -> int:
-        """Append a constant with the dtype and shape of `array`, and with this quantization if any; return its index."""
+        """Append a constant with the dtype and shape of `array`, and return its index.
+
+        `quantization` None: the constant is not quantised.
+        """
         name = "%s/integers_%d" % (self.graph.name, self.graph.tensor_count)
         return self.graph.add_constant(name, np.ascontiguousarray(array), quantization)
 
@@ -180,16 +183,17 @@ class QuantizedRegion:
         self._target.append(fb.OperatorSpec(move.builtin, [source, *rest], [output], dict(move.options)))
 
     def parameters_of_integers(self, index: int) -> QuantParams:
-        """Return the parameters of an integer tensor. The tensor must have a scale and a zero point, which are per tensor."""
+        """Return the parameters of an integer tensor. The tensor must have a scale and a zero point, per tensor."""
         tensor = self.graph.tensor(index)
         assert tensor.quantization is not None
         return QuantParams(tensor.quantization.scale[0], tensor.quantization.zero_point[0], tensor.dtype)
 
     # -- counterparts ------------------------------------------------------------------------------------------------------
     def integers_of(self, index: int) -> int:
-        """Return the index of the counterpart of a float tensor; append the operators that compute it at the first use.
+        """Return the index of the counterpart of a float tensor.
 
-        `parameters_of` must not be None for the tensor.
+        At the first use, the tensor is appended, and the operators that compute it are recorded for `finish`.
+        `parameters_of` must not be None for the float tensor.
         """
         if index not in self._counterparts:
             if index in self.dequantized:

@@ -27,7 +27,7 @@ _BIAS = 1 / 64
 
 
 class _Weights:
-    """Constant weights as integers: `array` (int8 or uint8), their scales `steps`, the number of output channels `channels`.
+    """Constant weights as integers: `array` (int8 or uint8), with their scales `steps` for `channels` output channels.
 
     `steps` is a float32 vector with a single scale, or one for each channel. `quantization` has the scales and zero
     points.
@@ -180,10 +180,12 @@ def fully_connected(
     """Return a Writer of the integer kernel of FULLY_CONNECTED, with `activation` fused.
 
     Some runtimes refuse a FULLY_CONNECTED with a scale for each channel. For such weights, the Writer appends a CONV_2D
-    with 1x1 filters between two RESHAPEs.
+    with 1x1 filters between two RESHAPEs. Returns None if
 
-    Returns None in the cases of `convolution`. For weights with a scale for each channel, returns None also if the
-    result has several open sizes, or a size of 0.
+    - the input has no integers, or the kernel does not accept the dtypes together,
+    - the weights or the bias are no constants,
+    - integers cannot reproduce the weights exactly (see `_Weights.of`), or the bias well enough (see `_Weights.bias`),
+    - the weights have a scale for each channel, and the result has several open sizes, or a size of 0.
     """
     x, w = op.inputs[:2]
     data, weights = region.parameters_of(x), _Weights.of(region, w, 0)
