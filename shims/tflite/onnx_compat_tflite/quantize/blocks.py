@@ -30,9 +30,10 @@ def check_blocks() -> None:
 
 @lru_cache(maxsize=1)
 def computes_blocks() -> bool:
-    """Whether a small model with weights in blocks returns the right product, as the shim runs its files.
+    """Whether the runtime returns the right product of a small model with weights in blocks.
 
-    The model runs in a child process, which a wrong kernel may end.
+    The model runs in a child process, because a wrong kernel may end the process. It runs with the delegate if the shim
+    runs its files with the delegate. The result is cached.
     """
     result = call_in_child(__name__, "run_in_child", seconds=_SECONDS)
     return result.status == "returned" and result.value is True

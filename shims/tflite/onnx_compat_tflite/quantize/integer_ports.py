@@ -39,7 +39,7 @@ def store_ports(model: fb.ModelSpec, input_type: Optional[str], output_type: Opt
 
 
 class _Ports:
-    """The inputs and outputs of the first subgraph of a model."""
+    """Editor that replaces float32 inputs and outputs of a model's first subgraph by integer tensors."""
 
     def __init__(self, model: fb.ModelSpec) -> None:
         self._graph = model.subgraphs[0]
@@ -71,8 +71,8 @@ class _Ports:
     def store_input(self, index: int, dtype: str) -> int:
         """Append an integer tensor for a float32 input, and return its index. The list of inputs is not changed.
 
-        Each QUANTIZE of the input reads the new tensor. If the QUANTIZE would change nothing, its readers read the new tensor
-        itself. For other operators, a DEQUANTIZE of the new tensor writes the float32 tensor.
+        Each QUANTIZE of the input reads the new tensor. A QUANTIZE that would change nothing is removed, and its
+        readers read the new tensor. For other operators, a DEQUANTIZE of the new tensor writes the float32 tensor.
 
         Raises ConversionError if no QUANTIZE reads the input, or if the input is also an output.
         """
@@ -92,8 +92,9 @@ class _Ports:
     def store_output(self, index: int, dtype: str) -> int:
         """Append an integer tensor for a float32 output, and return its index. The list of outputs is not changed.
 
-        A QUANTIZE copies the kernel's integers to the new tensor. It replaces the DEQUANTIZE of the output, which stays only if
-        an operator reads the output. If the copy would change nothing, the kernel may write the new tensor itself.
+        A QUANTIZE copies the integers from which DEQUANTIZE computes the output to the new tensor. The DEQUANTIZE stays
+        only if an operator reads the output. If the copy would change nothing, the operator that computes the integers
+        writes the new tensor itself. The copy stays if the integers are an input, an output or a constant.
 
         Raises ConversionError if the producer of the output is not DEQUANTIZE.
         """
@@ -115,7 +116,7 @@ class _Ports:
         return stored
 
     def erase_unused_tensors(self) -> None:
-        """Erase the float32 tensors that no operator reads or writes any more, and renumber the signatures."""
+        """Erase dead code and unused tensors, such as the replaced float32 ports, and renumber the signatures."""
         graph = self._graph
         inputs, outputs = list(graph.inputs), list(graph.outputs)
         GraphRewriter(graph).erase_dead_code()
@@ -140,7 +141,10 @@ class _Ports:
         )
 
     def _drop_copies(self, stored: int, quantizing: List[fb.OperatorSpec]) -> None:
-        """Remove the QUANTIZE operators that would copy the tensor `stored` unchanged: their readers read it itself."""
+        """Remove the operators of `quantizing` that copy the tensor `stored` unchanged: their readers read `stored`.
+
+        `quantizing` are QUANTIZE operators that read `stored`. An operator that writes an output of the subgraph stays.
+        """
         for op in quantizing:
             (result,) = op.outputs
             if self._are_same(stored, result) and result not in self._graph.outputs:
@@ -152,7 +156,7 @@ class _Ports:
             op.inputs = [after if index == before else index for index in op.inputs]
 
     def _are_same(self, *indices: int) -> bool:
-        """Whether the integers of two tensors stand for the same real numbers."""
+        """Whether the integers of two quantised tensors, given by their indices, stand for the same real numbers."""
         first, second = (self._graph.tensors[index] for index in indices)
         return first.dtype == second.dtype and _parameters(first) == _parameters(second)
 

@@ -73,9 +73,10 @@ def quantize_with_library(model: fb.ModelSpec, kind: str, ranges: Optional[Range
 
 
 def _restore_open_sizes(model: fb.ModelSpec) -> None:
-    """Mark the open sizes of the tensors that the library's QUANTIZE and DEQUANTIZE operators write; modify the model.
+    """Copy open sizes from the input of each QUANTIZE and DEQUANTIZE to its result; modify the model.
 
-    The library copies the shape alone, so that an output would be declared with a batch of 1.
+    The library copies the shape alone, so that an output would be declared with a batch of 1. A result that has open
+    sizes already is not changed.
     """
     for graph in model.subgraphs:
         for operator in graph.operators:
@@ -146,8 +147,8 @@ def _variables(graph: fb.SubGraph) -> Set[int]:
 def _float_rules(graph: fb.SubGraph, tensors: Set[int]) -> List[Dict[str, Any]]:
     """Return recipe rules of the library, under which operators that read or write one of `tensors` stay float32.
 
-    There is one rule for each such operator. The library matches the pattern of a rule against the names of an
-    operator's outputs, each followed by a semicolon.
+    There is one rule for each such operator that has a result. The library matches the pattern of a rule against the
+    names of an operator's outputs, each followed by a semicolon.
     """
     operators = [op for op in graph.operators if tensors.intersection((*op.inputs, *op.outputs)) and op.outputs]
     return [_float_rule("^%s;" % re.escape(graph.tensors[op.outputs[0]].name), "*") for op in operators]

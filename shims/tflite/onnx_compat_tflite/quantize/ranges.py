@@ -40,8 +40,8 @@ def measure_ranges(
     """Run the float model in the file `path` on all samples; return the ranges of the float32 tensors of subgraph 0.
 
     `model` is the content of the file. A sample is a dict {name of an input: array}. The model runs without the
-    delegate, because the delegate does not keep intermediate tensors. A tensor has no limits if, for every sample, it
-    is not computed, empty, or unbounded.
+    delegate, because the delegate does not keep intermediate tensors. Constants have no limits. Another tensor has no
+    limits if, for every sample, it is not computed, empty, or unbounded.
 
     Raises UnsupportedError if the model does not run on a sample. Raises KeyError if a sample lacks an input.
     """
@@ -81,8 +81,8 @@ def _allocate(
 ) -> List[Tuple[int, ...]]:
     """Resize the inputs with the tensor indices `indices` to the shapes of `arrays`, and allocate all tensors.
 
-    `shapes` are the shapes of the previous sample, None for the first sample. If the shapes of `arrays` are equal to
-    `shapes`, nothing is done. Returns the shapes of `arrays`.
+    `shapes` are the shapes of the previous sample, or None for the first sample. If the shapes of `arrays` are equal to
+    `shapes`, no tensor is resized or allocated. Returns the shapes of `arrays`.
     """
     new_shapes = [array.shape for array in arrays]
     if new_shapes != shapes:

@@ -37,6 +37,8 @@ def quantize(path: str, how: Quantization, runtime: Runtime, kernels: Kernels, c
     - MissingDependencyError if the kind needs a package that is not installed,
     - ConversionError if the library fails, the child process fails, or `check` raises UnsupportedError or
       ConversionError.
+
+    Other exceptions of `check`, and exceptions while the samples are read, are passed on.
     """
     model = fb.read(path)
     kind = how.scheme.kind
@@ -80,8 +82,8 @@ def _calibrate(
 ) -> Optional[Ranges]:
     """Return the ranges of the tensors over the samples of `how`, or None if the scheme needs no calibration data.
 
-    Calibration needs at least one sample. Side effect of calibration: the dict `trial` gets the inputs of the first
-    sample.
+    A calibrated scheme needs at least one sample. Side effect for a calibrated scheme: the inputs of the first sample
+    are added to the dict `trial`. Raises UnsupportedError if the model does not run on a sample.
     """
     if not how.scheme.calibrated:
         return None

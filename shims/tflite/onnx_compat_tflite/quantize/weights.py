@@ -66,8 +66,8 @@ def store(model: fb.ModelSpec, kind: str, block: Optional[int], kernels: Kernels
     - weights whose output channels are not along axis 0
     - weights that cannot be divided into two or more whole blocks per channel
 
-    Raises UnsupportedError if `kind` is "weights-int4" and the runtime does not dequantise int4, or if the runtime does
-    not compute blocks.
+    Raises UnsupportedError if `kind` is "weights-int4" and the runtime does not dequantise int4. Raises
+    UnsupportedError also if weights would be stored in blocks, and the runtime does not compute blocks.
     """
     if kind == "weights-int4" and not kernels.has("DEQUANTIZE", 6):
         raise UnsupportedError(
@@ -138,12 +138,14 @@ def _pack_integers(
 ) -> List[fb.OperatorSpec]:
     """Append a constant with the integers of the weights, and return the new operators that dequantise this constant.
 
-    `array`: the elements of the weights. `block`: the number of weights that share a scale. A `block` of None, or that
-    does not divide a row into several blocks, gives a scale for each channel. Blocks raise UnsupportedError as
-    `check_blocks` does.
+    `array`: the elements of the weights. `kind`: "weights-int8" or "weights-int4". `block`: the number of weights that
+    share a scale. If `block` is None or does not divide a row into several blocks, or the channels are not along axis
+    0, each channel has a scale.
 
     The operators are a DEQUANTIZE and, for blocks, a RESHAPE after it. They write the tensor of the float32 weights,
     which loses its buffer. They are not inserted into the subgraph.
+
+    Raises UnsupportedError for blocks if the runtime does not compute them.
     """
     tensor, name = graph.tensors[weights.tensor_index], _packed_name(graph, weights.tensor_index)
     axis, inner = weights.axis, array.size // array.shape[0]
