@@ -46,7 +46,10 @@ class Constants:
             self._buffers[id(tensor)] = numbers[size, digest]
 
     def buffer_of(self, tensor: TensorSpec) -> int:
-        """Return the buffer number of a tensor object of the model; 0 for a tensor without a constant, or of 0 bytes."""
+        """Return the buffer number of a tensor object of the model.
+
+        Returns 0 for a tensor without a constant, and for a constant of 0 bytes.
+        """
         return self._buffers.get(id(tensor), 0)
 
     def sizes(self) -> List[int]:
@@ -68,7 +71,7 @@ def check_constant(tensor: TensorSpec) -> None:
     - For a dtype that numpy lacks, the array may have any dtype of the width in which the dtype is stored.
     - The array of a sparse tensor may have any dtype and size.
 
-    Raises ConversionError also for the dtypes "resource" and "variant".
+    Raises ConversionError also for the dtypes "resource" and "variant", and for strings of more than 2 GB.
     """
     _size(tensor)
 
@@ -76,14 +79,17 @@ def check_constant(tensor: TensorSpec) -> None:
 def stored_bytes(tensor: TensorSpec) -> int:
     """Return the size in bytes of a constant in a file, without a check. `tensor` must have an array.
 
-    An array of strings does not have this size itself: it holds pointers.
+    For strings, this is the size of the packed strings. The array of a tensor of strings holds only pointers.
     """
     array = np.asarray(tensor.buffer)
     return strings.packed_size(array) if tensor.dtype == "string" else int(array.nbytes)
 
 
 def _size(tensor: TensorSpec) -> int:
-    """Return the size in bytes of a constant in a file; raise ConversionError as `check_constant` does."""
+    """Return the size in bytes of a constant in a file.
+
+    Raises ConversionError if the constant does not match its tensor, or if it is too large (see `check_constant`).
+    """
     buffer, (stored, size) = np.asarray(tensor.buffer), storage(tensor.dtype, tensor.shape)
     if tensor.dtype == "string":
         if buffer.size != int(np.prod(tensor.shape, dtype=np.int64)):

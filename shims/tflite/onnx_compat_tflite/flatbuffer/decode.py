@@ -53,7 +53,8 @@ class _Decoder:
     def table(self, table: Table, start: int) -> Dict[str, Any]:
         """Return the table of the type `table` that begins at byte `start`, as a dict {field name: value}.
 
-        See `decode` for the values. Raises InvalidModelError for malformed data.
+        The dict has a key for every field of the type. `decode` lists the forms of the values. Raises InvalidModelError
+        for malformed data.
         """
         self._spend(8 + 8 * len(table.fields))
         offsets, size = self._vtable(start)
@@ -68,7 +69,10 @@ class _Decoder:
         return result
 
     def follow(self, position: int) -> int:
-        """Return the byte position that the offset at byte `position` points to."""
+        """Return the byte position that the offset at byte `position` points to.
+
+        The returned position may be outside of the file. Raises InvalidModelError if `position` is outside of the file.
+        """
         return position + int(self._read("uint32", position))
 
     def _spend(self, amount: int) -> None:
@@ -113,8 +117,9 @@ class _Decoder:
     ) -> Optional[Tuple[str, Dict[str, Any]]]:
         """Return (table name, dict {field name: value}) of the table in a union field.
 
-        Returns None if the field is absent, or if the table's type is unknown. `start`, `offsets` and `size` are as for
-        `_field_position`. Raises InvalidModelError for malformed data.
+        `start` is the byte position of the table that has the field. `offsets` and `size` are the results of `_vtable`
+        for this table. Returns None if the field is absent, or if the type of the member is unknown. Raises
+        InvalidModelError for malformed data.
         """
         kind = self._field_position(field.slot, 1, start, offsets, size)
         position = self._field_position(field.slot + 1, 4, start, offsets, size)
@@ -153,5 +158,8 @@ class _Decoder:
 
 
 def _base(kind: str) -> str:
-    """Return the scalar type that stores values of a type: "int8" for the enumeration "Padding", "int32" for "int32"."""
+    """Return the scalar type that stores values of a type.
+
+    Examples: "int8" for the enumeration "Padding", "int32" for the scalar type "int32".
+    """
     return ENUMS[kind].base if kind in ENUMS else kind

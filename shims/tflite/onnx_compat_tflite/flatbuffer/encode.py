@@ -18,7 +18,10 @@ __all__ = ["Hole", "Later", "encode"]
 
 
 class Later(NamedTuple):
-    """A placeholder for a value that the caller stores after encoding: the offset of a constant, or a 64-bit number."""
+    """A placeholder for a value that the caller stores after encoding: the offset of a constant, or a 64-bit number.
+
+    The caller chooses `key`. The hole that the placeholder leaves has the same key.
+    """
 
     key: int
 
@@ -37,11 +40,12 @@ class Hole(NamedTuple):
 def encode(table: str, values: Mapping[str, Any], identifier: bytes) -> Tuple[bytearray, List[Hole]]:
     """Return (bytes of a flatbuffer with the root table `table`, the holes that its `Later` values leave).
 
-    `identifier`: the 4 bytes that name the file type, such as b"TFL3". `values`: a dict {field name: value}. A field is
-    left out if its value is missing, None, or a scalar equal to the field's default. The value of a field is
+    `table`: the name of a table type. `identifier`: the 4 bytes that name the file type, such as b"TFL3". `values`: a
+    dict {field name: value}. A field is left out if its value is missing, None, or a scalar equal to the field's
+    default. The value of a field is
 
-    - a number, a boolean or an enumeration's name for a scalar; a dict for a table, a list of dicts for a vector of
-      tables
+    - a number, a boolean or an enumeration's name for a scalar
+    - a dict for a table, a list of dicts for a vector of tables
     - (table name, dict) for a union
     - str or bytes for a string; bytes, a list or an array for a vector
     - a `Later` for any of these except a union
@@ -63,7 +67,10 @@ _STRUCTS = {code: struct.Struct("<" + code) for code in SCALARS.values()}
 
 
 def _base(kind: str) -> str:
-    """Return the scalar type that stores values of a type: "int8" for the enumeration "Padding", "int32" for "int32"."""
+    """Return the scalar type that stores values of a type.
+
+    Examples: "int8" for the enumeration "Padding", "int32" for the scalar type "int32".
+    """
     return ENUMS[kind].base if kind in ENUMS else kind
 
 
@@ -97,15 +104,19 @@ class _Encoder:
         struct.pack_into("<I", self.out, position, target - position)
 
     def pad(self, alignment: int, ahead: int = 0) -> int:
-        """Append zero bytes until the position after `ahead` more bytes is aligned. Return the length of the output."""
+        """Append zero bytes to the output until its length plus `ahead` is a multiple of `alignment`.
+
+        Returns the length of the output.
+        """
         self.out += bytes(-(len(self.out) + ahead) % alignment)
         return len(self.out)
 
     def table(self, table: Table, values: Mapping[str, Value]) -> int:
-        """Append a table with these field values, then the tables and vectors that it refers to. Return its byte position.
+        """Append a table with these field values, then the tables and vectors that it refers to.
 
-        `table` is the type of the table. The position of each `Later` value is added to `holes`. Raises ConversionError
-        as `encode` does.
+        Returns the byte position of the table. `table` is the type of the table; `values` is a dict {field name:
+        value}. The position of each `Later` value is added to `holes`. Raises ConversionError if a name is unknown, or
+        a field cannot hold its value.
         """
         unknown = values.keys() - table.by_name.keys()
         if unknown:
@@ -145,7 +156,10 @@ class _Encoder:
             raise ConversionError("%s cannot hold %r: %s" % (slot.field.name, slot.value, error)) from error
 
     def _slots(self, field: Field, value: Value) -> List[_Slot]:
-        """Return the slots that store a field: [] for a scalar equal to its default, two slots for a union, else one."""
+        """Return the slots that store a field with this value.
+
+        The list is empty for a scalar equal to its default, and has two slots for a union. Otherwise it has one slot.
+        """
         if field.kind == "union":
             member, content = value
             number = UNION_MEMBERS[field.type].index(member) + 1
@@ -177,7 +191,10 @@ class _Encoder:
         return self._vtables[content]
 
     def _reference(self, field: Field, value: Value) -> int:
-        """Append the table, union member, string or vector of a field. Return its position, the target of the offset."""
+        """Append the table, union member, string or vector of a field.
+
+        Returns the byte position of the appended content, which is the target of the field's offset.
+        """
         if field.kind == "table":
             return self.table(TABLES[field.type], value)
         if field.kind == "union":

@@ -88,8 +88,8 @@ class TensorSpec:
 class OperatorSpec:
     """An operator of a subgraph. `builtin`: its name in `names.OPERATORS`. `inputs`: tensor indices, None if omitted.
 
-    `outputs` and `intermediates` are tensor indices too. `mutating` tells for each input whether the kernel changes
-    this variable. `custom_code` and `custom_options` belong to the builtin "CUSTOM". Without a `version`, the writer
+    `outputs` and `intermediates` are tensor indices too. `mutating`: for each input, whether it is a variable that the
+    kernel changes. `custom_code` and `custom_options` belong to the builtin "CUSTOM". Without a `version`, the writer
     stores the lowest version that supports the dtypes, shapes and options.
     """
 
@@ -135,7 +135,10 @@ class Signature:
 
 @dataclass
 class ModelSpec:
-    """The content of a .tflite file. Subgraph 0 is the model; others are branches, loops, or subgraphs of signatures."""
+    """The content of a .tflite file.
+
+    Subgraph 0 is the model. Other subgraphs are branches, parts of loops, or belong to signatures.
+    """
 
     subgraphs: List[SubGraph] = field(default_factory=list)
     signatures: List[Signature] = field(default_factory=list)

@@ -133,7 +133,8 @@ class _Reader:
 def _restore_empty_constants(graph: SubGraph) -> None:
     """Set the buffer of each tensor that is an empty constant, in place. A file stores no bytes for it.
 
-    It is a tensor of known sizes, one of which is 0, that is no variable, no input and no result of an operator.
+    A tensor is an empty constant if all its sizes are known, a size is 0, and the tensor is no variable, no input of
+    the subgraph and no result of an operator.
     """
     computed = set(graph.inputs).union(*(operator.outputs for operator in graph.operators))
     for index, tensor in enumerate(graph.tensors):

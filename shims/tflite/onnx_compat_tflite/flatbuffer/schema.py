@@ -44,7 +44,10 @@ class Field(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A table type of the .tflite format: its name and its fields, without deprecated fields. `by_name`: name -> field."""
+    """A table type of the .tflite format: its name, and its fields without deprecated fields.
+
+    `by_name`: a dict name -> field.
+    """
 
     name: str
     fields: Tuple[Field, ...]
@@ -101,9 +104,10 @@ _SHARED = {
 
 
 def _options_by_operator() -> Dict[str, str]:
-    """Return {op: name of its options table}: the table with the op's name (CONV_2D: Conv2DOptions), or that of `_SHARED`.
+    """Return {op: name of its options table}: the table with the op's name, or the table of `_SHARED`.
 
-    Ops without an options table are left out. A table may have no fields.
+    Example: Conv2DOptions is the table with the name of CONV_2D. Ops without an options table are left out. A table may
+    have no fields.
     """
     by_key = {name.lower(): name for name in list(_FIRST) + list(_SECOND)}
     own = {name: by_key.get(name.replace("_", "").lower() + "options") for name in OPERATORS.names}

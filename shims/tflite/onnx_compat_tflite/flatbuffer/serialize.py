@@ -25,7 +25,7 @@ def lower(model: ModelSpec, constants: Constants, outside: bool) -> Dict[str, An
     - Without `outside`, `Later(n)` is the data of the buffer.
     - With `outside`, the data is stored after the flatbuffer. `Later(n)` is its position, and the dict has its size.
 
-    The buffers of the metadata follow those of the constants, and have their bytes. If the model's metadata lacks
+    The buffers of the metadata follow those of the constants; the dict has their bytes. If the model's metadata lacks
     min_runtime_version, the entry is added.
 
     Raises ConversionError in these cases:

@@ -42,9 +42,10 @@ Rule = Callable[[_Use], int]
 
 
 def required_version(operator: OperatorSpec, graph: SubGraph) -> int:
-    """Return the lowest version of the operator's op that supports its dtypes, shapes and options: the maximum of `_RULES`.
+    """Return the lowest version of the operator's op that supports its dtypes, shapes and options.
 
-    The version of an op without rules is 1. `operator.version` is not read.
+    This is the maximum of the op's rules in `_RULES`. The version of an op without rules is 1. `operator.version` is
+    not read.
     """
     inputs = tuple(None if index is None else graph.tensors[index] for index in operator.inputs)
     use = _Use(operator.options, inputs, tuple(graph.tensors[index] for index in operator.outputs))

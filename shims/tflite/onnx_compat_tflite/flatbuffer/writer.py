@@ -49,8 +49,8 @@ def write(
 
     outside: store the constants after the flatbuffer, for models over 2 GB. tflite-runtime 2.14 and LiteRT read these
     files.
-    check: a function that is called with the path of the temporary file, before it replaces `target`. If it raises, the
-    temporary file is removed and `target` is unchanged. It is not called if `target` is an open file.
+    check: a function that is called with the path of the temporary file, before it replaces `target`. If `check`
+    raises, the temporary file is removed and `target` is unchanged. It is not called if `target` is an open file.
 
     Raises ConversionError if the model is invalid, or if it exceeds 2 GB without `outside`. Raises OSError if the file
     cannot be written. Passes on the exception of `check`.
@@ -77,7 +77,8 @@ def write(
 def to_bytes(model: ModelSpec, outside: bool = False) -> bytes:
     """Return the bytes of a .tflite file with this model.
 
-    `outside` as in `write`; raises ConversionError as `write` does.
+    `outside`: store the constants after the flatbuffer, for models over 2 GB. Raises ConversionError if the model is
+    invalid, or if it exceeds 2 GB without `outside`.
     """
     stream = io.BytesIO()
     write(model, stream, outside)
@@ -117,7 +118,8 @@ def _lay_out(model: ModelSpec, outside: bool) -> _Layout:
 def _layout_ends(model: ModelSpec, constants: Constants, outside: bool) -> Tuple[int, bytearray, List[Hole], List[int]]:
     """Return (file size in bytes, encoded tables, holes in the tables, byte position of the data of each constant).
 
-    `outside`: the data of constants lie behind the tables, outside of the flatbuffer, without their lengths.
+    With `outside`, the data of the constants is after the flatbuffer, without lengths. Otherwise the data is in the
+    flatbuffer, and the 4 bytes before each constant have its length.
     """
     tables, holes = encode("Model", lower(model, constants, outside), b"TFL3")
     prefix = 0 if outside else 4
