@@ -6,7 +6,7 @@ __all__ = ["has_values"]
 
 
 class _Versions(NamedTuple):
-    """The first operator set in which a value is allowed, and the first one after it in which it is not; None: none."""
+    """The operator sets that allow a value: from `first` on, and below `end`. None: in every set from `first` on."""
 
     first: int
     end: Optional[int] = None
@@ -34,7 +34,10 @@ _VALUES: Dict[Tuple[str, str], Dict[Any, _Versions]] = {
 
 
 def has_values(operator: str, attributes: Mapping[str, Any], opset: int) -> bool:
-    """Whether an operator of ai.onnx has these values of its attributes at an operator set."""
+    """Whether an operator of ai.onnx allows these attributes (name -> value) in the operator set `opset`.
+
+    True for an attribute and a value that `_VALUES` does not list.
+    """
     for name, value in attributes.items():
         values = _VALUES.get((operator, name))
         versions = None if values is None else values.get(value)

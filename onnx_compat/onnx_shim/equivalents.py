@@ -37,7 +37,11 @@ class NodeCall(NamedTuple):
     def as_operator(
         self, operator: str, opset: int, inputs: Optional[Sequence[Any]] = None, **attributes: Any
     ) -> "NodeCall":
-        """Return a call of an operator of ai.onnx with these inputs, by default those of this call, and attributes."""
+        """Return a call of `operator` of ai.onnx in version `opset`, with as many results as this call.
+
+        - inputs: by default those of this call. Trailing None is dropped.
+        - attributes: all attributes of the new call. Those of this call are not copied.
+        """
         values = list(self.inputs if inputs is None else inputs)
         while values and values[-1] is None:
             values.pop()
@@ -60,7 +64,10 @@ def _quick_gelu(call: NodeCall) -> Optional[NodeCall]:
 
 
 def _matrix_product(call: NodeCall) -> Optional[NodeCall]:
-    """Return a Gemm for FusedMatMul of two matrices, which transBatchA and transBatchB do not change; else None."""
+    """Return a Gemm for a FusedMatMul or TransposeMatMul of two matrices. None for an operand of another rank.
+
+    transBatchA and transBatchB are dropped: they do not change matrices.
+    """
     names = ("alpha", "transA", "transB")
     given = {name: call.attributes[name] for name in names if name in call.attributes}
     return call.as_operator("Gemm", 13, **given) if [x.rank for x in call.inputs] == [2, 2] else None
@@ -77,9 +84,11 @@ def _layer_normalization(call: NodeCall) -> Optional[NodeCall]:
 
 
 def _rotary_embedding(call: NodeCall) -> Optional[NodeCall]:
-    """Return a RotaryEmbedding of ai.onnx, which has the sizes of heads and caches as attributes.
+    """Return a RotaryEmbedding of ai.onnx for a RotaryEmbedding of com.microsoft.
 
-    None: the position_ids are no matrix, or one of these sizes is not static.
+    The result gets attributes for the number of heads and the rotated size; com.microsoft infers both from shapes.
+
+    None: the position_ids are no matrix, or the last size of x or of the cos cache is not static.
     """
     x, positions, cos, sin = call.inputs
     heads, pairs = call.attributes.get("num_heads", 0), cos.shape[-1]
@@ -102,10 +111,12 @@ _UNMATCHED = (3, 4, 8, 9)
 
 
 def _multi_head_attention(call: NodeCall) -> Optional[NodeCall]:
-    """Return an Attention of ai.onnx for separate queries, keys and values of rank 3.
+    """Return an Attention of ai.onnx for separate queries, keys and values of rank 3. None in these cases:
 
-    None: other forms, an input that Attention lacks, a result that it lacks, or a causal mask unless there are as many
-    queries as keys. A single query of MultiHeadAttention has no causal mask.
+    - A query, key or value is omitted, or has another rank.
+    - The call has an input or a result that Attention lacks, or only one of past_key and past_value.
+    - The mask is causal, and there is a past_key, or the numbers of queries and keys differ or are not static. A single
+      query of MultiHeadAttention has no causal mask.
     """
     query, key, value, mask, past_key, past_value = (call.input(k) for k in (0, 1, 2, 5, 6, 7))
     if any(x is None or x.rank != 3 for x in (query, key, value)) or call.outputs > (1 if past_key is None else 3):
@@ -125,7 +136,10 @@ def _multi_head_attention(call: NodeCall) -> Optional[NodeCall]:
 
 
 def _quantization(operator: str) -> Equivalent:
-    """Return the equivalent of QuantizeLinear or DequantizeLinear of com.microsoft, whose attributes are the same."""
+    """Return a function that turns a call of `operator` of com.microsoft into a call of `operator` of ai.onnx.
+
+    `operator`: QuantizeLinear or DequantizeLinear. Both domains have the same attributes.
+    """
     return lambda call: call.as_operator(operator, 21, **call.attributes)
 
 
@@ -133,7 +147,7 @@ _STATISTICS = ("epsilon", "momentum")
 
 
 def _batch_normalization(call: NodeCall) -> Optional[NodeCall]:
-    """Return a BatchNormalization of the other of the versions 9 and 14, which differ in attributes.
+    """Return a call from opset 14 on as BatchNormalization-9, and an older call as BatchNormalization-14.
 
     None: the node trains, or has statistics for each element, which versions 1 to 8 allow.
     """
@@ -148,9 +162,9 @@ _GRID_MODES = {"bilinear": "linear", "bicubic": "cubic"}
 
 
 def _grid_sample(call: NodeCall) -> Optional[NodeCall]:
-    """Return a GridSample of the other of the versions 16 and 20, which name modes differently.
+    """Return a call before opset 20 as GridSample-20, and a later call as GridSample-16. They name modes differently.
 
-    None: version 16 samples images only.
+    None: a later call samples a tensor of another rank than 4. Version 16 samples images only.
     """
     if call.opset < 20:
         modes, opset, default = _GRID_MODES, 20, "bilinear"
@@ -163,9 +177,11 @@ def _grid_sample(call: NodeCall) -> Optional[NodeCall]:
 
 
 def _attention(call: NodeCall) -> Optional[NodeCall]:
-    """Return an Attention of the other of the versions 23 and 24.
+    """Return an Attention-23 call as Attention-24, and a later call as Attention-23. None in these cases:
 
-    None: the mask may have fewer keys, which means something else, or version 23 lacks windows or valid lengths.
+    - The mask has another number of keys than key and past_key together, or one of these sizes is not static. The
+      versions differ for a shorter mask.
+    - A later call has windows or valid lengths, which version 23 lacks.
     """
     key, mask, past_key = (call.input(k) for k in (1, 3, 4))
     sizes = [key.shape[-2], 0 if past_key is None else past_key.shape[2]]
@@ -206,7 +222,11 @@ WITH_EQUIVALENTS = tuple(_EQUIVALENTS)
 
 
 def equivalent_calls(call: NodeCall) -> List[NodeCall]:
-    """Return the calls that mean the same, the call itself first."""
+    """Return the calls that mean the same as `call`, with `call` itself first.
+
+    Each further call is the equivalent of the call before it. The list ends before a call whose domain, operator and
+    opset it has already, and after a call without an equivalent.
+    """
     calls = [call]
     while True:
         equivalent = _EQUIVALENTS.get((calls[-1].domain, calls[-1].operator))

@@ -62,7 +62,10 @@ class Call(NamedTuple):
 
 
 class Scope:
-    """The calls of a graph, or of a nested graph, with its inputs and outputs."""
+    """The calls of a graph, or of a nested graph, with its inputs and outputs.
+
+    outer: the scope around a nested graph; None for the whole graph.
+    """
 
     def __init__(self, outer: "Optional[Scope]" = None) -> None:
         self.outer = outer
@@ -73,7 +76,10 @@ class Scope:
         self._free: Optional[Set[Value]] = None
 
     def find(self, key: Any) -> Optional[Tuple[Value, ...]]:
-        """Return the results of an equal call in this scope or in an outer one; None without such a call."""
+        """Return the results of the call with this key in this scope or in an outer one; None without such a call.
+
+        Calls with equal keys have equal results: see `GraphBuilder.call`.
+        """
         scope: Optional[Scope] = self
         while scope is not None:
             if key in scope.known_calls:
@@ -107,7 +113,7 @@ class Scope:
         return read.difference(self.inputs, *[call.outputs for call in calls])
 
     def close(self) -> None:
-        """Note that calls and outputs change no more."""
+        """Keep the result of `free`. The calls and outputs must not change afterwards."""
         self._free = self.free()
 
 
@@ -124,7 +130,10 @@ class GraphBuilder:
         self._constants: Dict[Any, Value] = {}
 
     def constant(self, array: np.ndarray, dtype: DType) -> Value:
-        """Return the constant with these elements. `array` is a carrier array; equal constants are one value."""
+        """Return the constant with these elements. `array` is a carrier array.
+
+        Equal constants are one value. Numeric arrays of more than `_COMPARED_BYTES` are equal only if they are one object.
+        """
         key: Any = (dtype, id(array))
         if array.dtype == object:
             key = (dtype, array.shape, tuple(array.reshape(-1)))
@@ -142,8 +151,9 @@ class GraphBuilder:
         attributes: Mapping[str, Any],
         domain: str = "",
     ) -> Tuple[Value, ...]:
-        """Add a call with these new values as its results. Return them, or the results of an equal earlier call.
+        """Add a call with the new values `results`. Return `results`, or those of an equal earlier call.
 
+        A call of a random operator, and a call with a nested graph, equals no earlier call.
         Omitted inputs at the end are left out: onnxruntime ends the process for the empty name of a LayerNormalization.
         """
         while inputs and inputs[-1] is None:
@@ -204,7 +214,10 @@ class Writing:
         return [self._node(call) for call in scope.live()]
 
     def name_of(self, value: Optional[Value], preferred_name: str = "value") -> str:
-        """Return the name of a value, and make one if it has none. A constant becomes an initializer. None: ""."""
+        """Return the name of a value; "" for None. A value without a name gets one. A constant becomes an initializer.
+
+        `preferred_name`: the end of a new name, for a value that prefers no name and is no constant.
+        """
         if value is None:
             return ""
         if value not in self._named:

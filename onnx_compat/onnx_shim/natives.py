@@ -91,7 +91,10 @@ def operator_of(method: str) -> Optional[Tuple[str, str]]:
 
 
 class _Acceptance:
-    """Decides whether a target takes a node as it is, or in another form."""
+    """Decides whether a target takes a node of a model as one call, in its own form or in an equivalent one.
+
+    An instance is called with (node, inputs, attributes). It returns False for an input of a carried dtype.
+    """
 
     def __init__(self, offer: OperatorOffer) -> None:
         self._offer = offer
@@ -111,9 +114,10 @@ def native_call(
     known: Callable[[Any], Optional[np.ndarray]],
     constant: Callable[[np.ndarray], Any],
 ) -> Optional[NodeCall]:
-    """Return a call that means the same, and that a target computes as specified. None: there is no such call.
+    """Return a call that means the same as `call`, and that a target computes as specified. None: there is no such call.
 
-    known, constant: as for `respell`.
+    - known: returns the elements of a value, or None if they are not known.
+    - constant: returns a value with the elements of an array, and its dtype.
     """
     for candidate in equivalent_calls(call._replace(inputs=_without_trailing_none(call.inputs))):
         declines = _COMPOSED.get(candidate.operator)
@@ -137,10 +141,12 @@ def _without_trailing_none(inputs: Tuple[Any, ...]) -> Tuple[Any, ...]:
 
 
 def has_same_meaning(call: NodeCall, spelled: Mapping[str, Any], offer: OperatorOffer) -> bool:
-    """Whether the operator of a call means the same at the target's version, with the attributes `spelled`.
+    """Whether the operator of a call means the same at the target's version.
 
-    Both versions are computed by one function. An attribute that `spelled` lacks must have the same default in both, or
-    that of the function if only the target declares it.
+    - spelled: name -> value, the attributes of the call in the form of the target's version.
+
+    Condition: one function computes both versions. An attribute that `spelled` lacks has the same default in both
+    versions. If only the target declares the attribute, it has the default of the function.
     """
     from onnx_compat.ops.registry import lookup
 
@@ -166,7 +172,7 @@ def has_same_meaning(call: NodeCall, spelled: Mapping[str, Any], offer: Operator
 
 
 def _has_default(attribute: Attribute, value: Any) -> bool:
-    """Whether an attribute has no declared default, or this one."""
+    """Whether an attribute declares no default, or the default `value`. Floats are compared as float32."""
     declared = attribute.default
     if declared is None or declared == value:
         return True
@@ -179,9 +185,10 @@ def _spelled_call(
     known: Callable[[Any], Optional[np.ndarray]],
     constant: Callable[[np.ndarray], Any],
 ) -> Optional[NodeCall]:
-    """Return a call in the form that the target's version has. None: the target lacks the operator or such a form.
+    """Return a call in the form of the target's version of its operator. None: there is no such operator or form.
 
-    known, constant: as for `respell`.
+    - known: returns the elements of a value, or None if they are not known.
+    - constant: returns a value with the elements of an array, and its dtype.
     """
     source: Optional[Signature] = signature_of(call.domain, call.operator, call.opset)
     target = offer.signature(call.operator, call.domain)
@@ -194,7 +201,10 @@ def _spelled_call(
 
 
 def _ignored_attributes(call: NodeCall) -> List[str]:
-    """Return the attributes of the called version without effect on results."""
+    """Return the names of the attributes that do not change results in the called version of the operator.
+
+    The list is empty for an operator that this library does not know.
+    """
     from onnx_compat.ops.registry import lookup
 
     try:

@@ -18,14 +18,15 @@ Dtypes = Sequence[Optional[DType]]
 class OperatorOffer:
     """The abilities of a target: the operators of an operator set, with their dtypes.
 
-    opsets: domain -> version, of ai.onnx ("") and of any other domain that the target has.
+    opset: the version of ai.onnx.
+    opsets: domain -> version, of any other domain that the target has. The attribute has ai.onnx ("") too.
     newest_ir_version: the newest IR version that the target reads; None: it reads every version.
     """
 
     def __init__(
         self, opset: int, opsets: Optional[Mapping[str, int]] = None, newest_ir_version: Optional[int] = None
     ) -> None:
-        """Raises UnsupportedError for an operator set below the oldest, or newer than the installed onnx knows."""
+        """Raises UnsupportedError for an `opset` below `OLDEST`, or newer than the installed onnx knows."""
         newest = newest_opset()
         if not OLDEST <= opset <= newest:
             raise UnsupportedError(
@@ -55,7 +56,7 @@ class OperatorOffer:
     ) -> bool:
         """Whether the target has an operator for these dtypes of inputs and outputs, with these attributes.
 
-        A dtype of None is an omitted value.
+        A dtype of None is an omitted input, or an output of any dtype.
         """
         return self._can_take(operator, inputs, outputs, attributes or {}, domain)
 
@@ -85,7 +86,11 @@ class OperatorOffer:
     origin_text = ""
 
     def is_reliable(self, behaviour: str, dtype: Optional[DType] = None) -> bool:
-        """Whether the target behaves as the specification says, for floats of a dtype. A runtime may not: see `runtime`."""
+        """Return True: an operator set behaves as the specification says. `RuntimeOffer` finds out by trials.
+
+        - behaviour: a key of `BEHAVIOURS`, or "Cast to " and the name of a carried float.
+        - dtype: the dtype of the floats; None: any.
+        """
         return True
 
     def has_tensors(self, dtype: DType) -> bool:

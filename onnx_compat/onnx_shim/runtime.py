@@ -42,12 +42,13 @@ def open_session(
     optimised: bool = True,
     shared: Optional[Mapping[str, np.ndarray]] = None,
 ) -> Session:
-    """Return an InferenceSession that logs nothing. Errors of onnxruntime pass.
+    """Return an InferenceSession that logs nothing. Exceptions of onnxruntime propagate.
 
+    - content: a serialised ModelProto.
     - providers: the names of execution providers. RuntimeError is raised for one that the session cannot use:
       onnxruntime itself would use the CPU.
     - is_trial: whether onnxruntime neither optimises the model nor starts threads.
-    - optimised: whether it optimises the model otherwise.
+    - optimised: whether onnxruntime optimises the model if `is_trial` is False.
     - shared: name -> array of the initializers that the model refers to: see `write_program`. They must outlive the
       session. None: the model holds every initializer.
     """
@@ -78,7 +79,11 @@ def can_share() -> bool:
 
 
 def _can_load(node: GraphNode, inputs: Dtypes, outputs: Dtypes, opsets: Mapping[str, int]) -> bool:
-    """Whether onnxruntime opens a session of one node, whose values have these dtypes and any shape."""
+    """Whether onnxruntime opens a session of one node, whose values have these dtypes and any shape.
+
+    - inputs, outputs: a dtype for each name of the node. None: the value is omitted, or its type is not declared.
+    - opsets: domain -> version.
+    """
     ports = [
         [ValueInfo(name, None if dtype is None else TensorType(dtype)) for name, dtype in zip(names, dtypes) if name]
         for names, dtypes in ((node.inputs, inputs), (node.outputs, outputs))
@@ -113,7 +118,10 @@ class RuntimeOffer(OperatorOffer):
     ) -> bool:
         """Whether the operator set has an operator for these dtypes, and onnxruntime a kernel for it.
 
+        - inputs, outputs: a dtype for each value. None is an omitted input, and an output of any dtype.
         - attributes: name -> value; None: the call has no attributes.
+
+        Without a trial, a kernel is assumed for an operator with graphs as attributes.
         """
         if not super().has(operator, inputs, outputs, attributes, domain):
             return False
@@ -135,6 +143,8 @@ class RuntimeOffer(OperatorOffer):
     ) -> bool:
         """Whether the operator set has an operator for these dtypes of inputs, and onnxruntime a kernel for it.
 
+        - inputs: a dtype for each input; None for an omitted input.
+        - outputs: the number of results, of any dtypes.
         - attributes: name -> value; None: the call has no attributes.
         """
         if not super().has_call(operator, inputs, outputs, attributes, domain):
@@ -152,12 +162,13 @@ class RuntimeOffer(OperatorOffer):
         return _can_load(node, inputs, outputs, {"": self.opset, domain: self.opsets[domain]})
 
     def is_reliable(self, behaviour: str, dtype: Optional[DType] = None) -> bool:
-        """Whether onnxruntime computes small examples as the specification says: see `behaviours`.
+        """Whether onnxruntime gives the specified results for the small examples of a behaviour.
 
-        - dtype: the dtype of the floats in the examples; None: as the examples have them.
+        - behaviour: a key of `BEHAVIOURS`, or "Cast to " and the name of a carried float, whose rounding is tried.
+        - dtype: the dtype of the floats in the examples; None: the dtypes that the examples have.
 
-        True for a behaviour without an example, for integers, and for an operator that onnxruntime lacks: `has` tells
-        this.
+        True also if `dtype` is no float, if the behaviour has no example, and if onnxruntime lacks the operator. `has`
+        tells whether it lacks the operator.
         """
         if dtype is not None and dtype.kind != "f":
             return True
@@ -175,7 +186,10 @@ class RuntimeOffer(OperatorOffer):
 
 
 def _keeps_casts(dtype: DType, emitter: OnnxEmitter) -> bool:
-    """Whether onnxruntime rounds by a cast to a small float and back. Its optimiser may remove both casts."""
+    """Whether onnxruntime rounds float32 numbers as `DType.round` does when a model casts them to `dtype` and back.
+
+    The optimiser of onnxruntime may remove both casts. Raises UnsupportedError if the emitter has no such casts.
+    """
     assert dtype.format is not None
     float32 = DType.of("float32")
     x = Value(float32, (3,))
@@ -241,7 +255,10 @@ def _names(dtypes: Dtypes) -> Tuple[Optional[str], ...]:
 
 
 def _summary(attributes: Mapping[str, Any]) -> Tuple[Any, ...]:
-    """Return the attributes as far as a kernel may depend on them: numbers in lists and tensors are left out."""
+    """Return the attributes as sorted pairs (name, text), as far as a kernel may depend on them.
+
+    The text has only the length of a list, and only the dtype of a tensor.
+    """
     return tuple(sorted((name, _essence(value)) for name, value in attributes.items()))
 
 
@@ -259,9 +276,9 @@ _IR_VERSIONS: List[int] = []
 
 
 def newest_ir_version() -> int:
-    """Return the newest IR version that the installed onnxruntime reads, whatever operator sets it has.
+    """Return the newest IR version that this library knows and the installed onnxruntime reads.
 
-    Raises RuntimeError if it reads none.
+    A trial at the opset `OLDEST` finds it. Raises RuntimeError if there is none, also without onnxruntime.
     """
     if not _IR_VERSIONS:
         _IR_VERSIONS.append(_try_ir_versions())
@@ -287,8 +304,8 @@ def runtime_offer(opset: Optional[int] = None) -> RuntimeOffer:
     """Return what the installed onnxruntime offers at an operator set. None: the newest that it can use.
 
     - Raises ImportError without onnxruntime.
-    - Raises RuntimeError if onnxruntime runs no model of a known operator set.
-    - Raises UnsupportedError for an operator set that the installed onnx does not know.
+    - Raises RuntimeError if onnxruntime runs no model of a known operator set or IR version.
+    - Raises UnsupportedError for an operator set below `OLDEST`, or one that the installed onnx does not know.
     """
     if opset not in _OFFERS:
         import onnxruntime  # noqa: F401 (without it, each trial would fail)

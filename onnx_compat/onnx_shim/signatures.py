@@ -13,8 +13,9 @@ _TENSOR = re.compile(r"tensor\(([a-z0-9]+)\)$")
 class Parameter(NamedTuple):
     """An input or an output of an operator.
 
-    - dtypes: the spelling of each dtype that it can have, in tensors.
-    - variable: the name of its type; values with one variable have one dtype. None: a variadic value of any dtypes.
+    - dtypes: the spellings of the dtypes that its tensors can have.
+    - variable: its type variable, such as "T". Values of one type variable have one dtype. None: the parameter is
+      variadic, and its values may differ in dtype.
     - is_variadic: whether it stands for any number of values; then it is the last one.
     - is_required: whether a call must have the value.
     """
@@ -43,11 +44,17 @@ class Signature(NamedTuple):
     attributes: Mapping[str, Attribute]
 
     def input_at(self, position: int) -> Optional[Parameter]:
-        """Return the input at a position among the values of a call. None: the operator has fewer inputs."""
+        """Return the parameter for the input at a position of a call. None: the operator has fewer inputs.
+
+        A last parameter that is variadic takes all further positions.
+        """
         return _at(self.inputs, position)
 
     def can_take(self, inputs: Sequence[Optional[DType]], outputs: Sequence[Optional[DType]]) -> bool:
-        """Whether values of these dtypes fit. None stands for an omitted input, and for an output of any dtype."""
+        """Whether a call can have inputs and outputs of these dtypes.
+
+        None stands for an omitted input, and for an output of any dtype.
+        """
         if any(self._is_missing(position, inputs) for position in range(len(self.inputs))):
             return False
         bound: Dict[str, DType] = {}
@@ -96,7 +103,7 @@ def _read(domain: str, operator: str, opset: int) -> Optional[Signature]:
 
 
 def _parameter(formal: Any) -> Parameter:
-    """Return a parameter of a schema. Names of its fields differ between releases of onnx."""
+    """Return a formal parameter of an onnx schema as a `Parameter`. onnx renames its fields between releases."""
     matches = [_TENSOR.match(spelled) for spelled in formal.types]
     is_variadic = "Variadic" in str(formal.option)
     is_uniform = getattr(formal, "is_homogeneous", None)
@@ -135,7 +142,10 @@ def _at(parameters: Sequence[Parameter], position: int) -> Optional[Parameter]:
 
 
 def _fit(parameters: Sequence[Parameter], dtypes: Sequence[Optional[DType]], bound: Dict[str, DType]) -> bool:
-    """Whether values of these dtypes fit the parameters. `bound` collects type variable -> dtype."""
+    """Whether values of these dtypes fit the parameters; None fits each.
+
+    `bound`: type variable -> dtype, of the values that were checked before. It is extended in place.
+    """
     matches: List[Optional[Parameter]] = [_at(parameters, position) for position in range(len(dtypes))]
     for parameter, dtype in zip(matches, dtypes):
         if parameter is None:
