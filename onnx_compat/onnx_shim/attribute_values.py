@@ -1,4 +1,7 @@
-"""The values of attributes that not every version of an operator has. The schemas of onnx list names of attributes only."""
+"""The values of attributes that not every version of an operator has.
+
+The schemas of onnx list the names of attributes only.
+"""
 
 from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
 

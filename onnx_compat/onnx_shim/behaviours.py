@@ -12,10 +12,11 @@ _REPEATS = 9
 
 
 class Example(NamedTuple):
-    """A call of one operator on arrays, and its expected first result. Integers become constants of the graph.
+    """A call of one operator on arrays, and its expected first result.
 
     - results: the number of results.
-    - fed: the number of inputs that are fed also if they are integers.
+    - fed: the number of first inputs that are fed in any case. Of the others, integers and arrays without axes become
+      constants of the graph.
     """
 
     operator: str
@@ -39,7 +40,7 @@ def _texts(*values: Any) -> np.ndarray:
 
 
 def _reduction(operator: str, expected: float) -> Example:
-    """Return an example that reduces an axis of length 0."""
+    """Return an example that reduces an axis of length 0. Each result is `expected`."""
     return Example(
         operator, [np.zeros((2, 0), np.float32), np.asarray([1])], _floats(expected, expected), {"keepdims": 0}
     )
@@ -55,7 +56,7 @@ _BOUNDS = [np.asarray(bound, np.float32) for bound in (0, 0.5)]
 
 
 def _extreme(operator: str) -> Example:
-    """Return an example that reduces numbers and NaN along the first axis."""
+    """Return an example that reduces numbers and NaN along the first axis. `operator`: ReduceMax or ReduceMin."""
     return Example(
         operator,
         [_floats([1, 2], [_NAN, 0], [0, 1]), np.asarray([0])],
@@ -65,7 +66,7 @@ def _extreme(operator: str) -> Example:
 
 
 def _overflow(operator: str) -> Example:
-    """Return an example whose integers exceed int64 together, so that the result wraps."""
+    """Return an example whose sum or product exceeds int64, so that it wraps. `operator`: ReduceSum or ReduceProd."""
     most = 2**62 + 1
     axes = np.asarray([0])
     total = {"ReduceSum": 2 * most - 2**64, "ReduceProd": (most * most + 2**63) % 2**64 - 2**63}[operator]
@@ -84,12 +85,16 @@ _PICKED = {"ReduceMax": 2, "ReduceMin": 0}
 
 
 def _pointwise(operator: str, results: Mapping[float, float], *rest: np.ndarray, **attributes: Any) -> Example:
-    """Return an example that gives the results (number -> result) of repeated numbers."""
+    """Return an example of an elementwise operator on repeated numbers.
+
+    - results: number -> expected result.
+    - rest: the inputs after the numbers.
+    """
     return Example(operator, [_repeat(*results), *rest], _repeat(*results.values()), attributes)
 
 
 def _extremes(operator: str) -> Tuple[Example, ...]:
-    """Return examples that combine NaN with a number: vectors in either order, and a vector with a number."""
+    """Return examples of Max or Min that combine NaN with a number: two vectors, and a vector with a scalar."""
     left, right = _repeat(_NAN, 1), _repeat(1, _NAN)
     nothing = np.full_like(left, _NAN)
     return (
@@ -113,8 +118,8 @@ def _pools() -> Tuple[Example, ...]:
     )
 
 
-#: Behaviour -> examples that show it. A behaviour that has the name of an operator decides whether the operator is emitted
-#: as a whole.
+#: Behaviour -> examples that show it. A behaviour that has the name of an operator decides whether the operator is
+#: emitted as a whole.
 BEHAVIOURS: Dict[str, Tuple[Example, ...]] = {
     "Gather of texts": (
         Example("Gather", [_texts(["a", "b"], ["c", "d"]), np.asarray(1)], _texts("c", "d"), {"axis": 0}),

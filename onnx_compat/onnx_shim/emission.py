@@ -61,10 +61,10 @@ def emit_fragment(
     - input_names: the names of the values that the nodes read as the inputs of the program. They may repeat.
     - output_names: the names of the values that the nodes compute. Each is the output of a node.
     - prefix: the beginning of all other names.
-    - names: the names in use, which gets the names of the result, in place. By default only the ports have names.
+    - names: the names in use; new names are added to it. By default only the names of inputs and outputs are in use.
     - carriers: whether ports have the dtypes of carriers, such as float32 for bfloat16.
-    - entropy_name: the name of an int64 scalar, a random number at each run, from which random numbers are computed. By
-      default operators draw them.
+    - entropy_name: the name of an int64 scalar that has a random value at each run. Random numbers without a seed are
+      computed from it. By default operators draw them.
 
     Raises UnsupportedError, with the node of the model, for what the target cannot express.
     """
@@ -90,7 +90,12 @@ def _write_scope(
     prefix: str = "",
     names: Optional[Names] = None,
 ) -> Fragment:
-    """Return the calls of an emitter that `results` depend on as nodes. Other arguments: see `emit_fragment`."""
+    """Return the calls of an emitter that `results` depend on, as the nodes of a `Fragment`.
+
+    - input_names, output_names: the names of `inputs` and of `results`.
+    - prefix: the beginning of all other names.
+    - names: the names in use; new names are added to it. By default only the names of inputs and outputs are in use.
+    """
     scope = emitter.builder.scope
     scope.inputs = tuple(inputs)
     for result in results:
@@ -110,7 +115,7 @@ def _carrier(dtype: DType) -> DType:
 
 
 def _convert_result(emitter: OnnxEmitter, value: Value, dtype: DType) -> Value:
-    """Return a result in its own dtype, which its values have already."""
+    """Return a result of a program, stored in its carrier, as a value of its own dtype. The cast rounds nothing."""
     flags = {"saturate": 0} if dtype.bits == 8 and dtype.format is not None else {}
     return emitter.convert(value, dtype, **flags)
 
@@ -134,7 +139,10 @@ def write_values(
     input_names: Sequence[str],
     output_names: Sequence[str],
 ) -> ModelProto:
-    """Return a model of the calls of an emitter that compute `results` from `inputs`."""
+    """Return an onnx.ModelProto of the calls of an emitter that compute `results` from `inputs`.
+
+    `input_names`, `output_names`: the names of its inputs and outputs.
+    """
     fragment = _write_scope(emitter, inputs, results, input_names, output_names)
     ports = [
         [ValueInfo(name, TensorType(value.dtype, value.shape)) for name, value in zip(names, values)]
@@ -159,7 +167,8 @@ def write_program(
     - ir_version: the version of the file format; by default the oldest that the operator sets and dtypes need, or the
       newest that the target reads if that is older. Before version 4, each initializer is an input too.
     - carriers: whether ports have the dtypes of carriers, such as float32 for bfloat16.
-    - entropy_name: the name of another input, the last one, if random numbers are computed: see `emit_fragment`.
+    - entropy_name: the name of an int64 scalar, from which random numbers without a seed are computed. It is the last
+      input of the model, and exists only if the model has such numbers. By default operators draw them.
     - shared: is filled with name -> array for each large initializer. The model then refers to them as external data
       without a file. None: the model holds every initializer.
 

@@ -30,7 +30,10 @@ class OnnxEmitter(BitLowering):
         return is_operator or super().has(primitive)
 
     def apply(self, primitive: str, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
-        """Emit a primitive, a node of the model as a whole, or a recognised operator."""
+        """Emit a primitive, a native or a recognised operator, named by `primitive`. Return its result or its results.
+
+        A recognised operator that the target has in no form gives None.
+        """
         native, form = operator_of(primitive), form_of(primitive)
         if native is not None:
             return self._node_of(*native, args, params)
@@ -39,9 +42,9 @@ class OnnxEmitter(BitLowering):
         return super().apply(primitive, args, params)
 
     def _node_of(self, domain: str, operator: str, args: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
-        """Emit the node that is being emitted as a call of one operator, in the form of the target's version.
+        """Emit the current node as one call of its operator, in the form of the target's version. Return its results.
 
-        The node is composed if the target has no such form: the program was recorded for another target.
+        If the target has no such form, emit the meaning of the operator: the program was recorded for another target.
         """
         assert self.node.origin is not None
         opset = self.node.origin.opset
@@ -50,7 +53,10 @@ class OnnxEmitter(BitLowering):
         return self._compose_call(call, self.node.origin.node) if results is None else results
 
     def _call_of(self, call: NodeCall) -> Optional[Tuple[Value, ...]]:
-        """Emit a call in the form of the target's version, and return its results. None: there is no such form."""
+        """Emit a call, or an equivalent one, in the form of the target's version. None: there is no such form.
+
+        Return the results, with the dtypes and shapes of the results of the current node.
+        """
         spelled = native_call(call, self.offer, lambda value: value.array, self.array_value)
         if spelled is None:
             return None
@@ -58,7 +64,7 @@ class OnnxEmitter(BitLowering):
         return self.builder.call(spelled.operator, spelled.inputs, results, spelled.attributes, spelled.domain)
 
     def _compose_call(self, call: NodeCall, name: str) -> Any:
-        """Emit the meaning of a call over primitives, with the name of the node for errors."""
+        """Emit the meaning of a call over primitives. Return its results. `name`: the name of the node, for errors."""
         outputs = ["y%d" % k for k in range(call.outputs)]
         names = ["" if value is None else "x%d" % k for k, value in enumerate(call.inputs)]
         attributes = {name: stored_attribute(value) for name, value in call.attributes.items()}
@@ -70,7 +76,11 @@ class OnnxEmitter(BitLowering):
 
     # -- carried dtypes ------------------------------------------------------------------------------------------------
     def finish(self, handle: Any, dtype: DType) -> Any:
-        """Round a result to the values of a carried dtype: by Cast to this dtype and back, if the target has it."""
+        """Round a result, stored in its carrier, to the values of its dtype. Return the rounded value.
+
+        The target rounds by Cast to the dtype and back if these casts are right, else by arithmetic. A result of a
+        native dtype, or of a primitive that only moves elements, is returned unchanged.
+        """
         if dtype.native or self.node.primitive in MOVES:
             return handle
         if self.rounds_to(dtype, handle):
@@ -79,7 +89,10 @@ class OnnxEmitter(BitLowering):
         return super().finish(handle, dtype)
 
     def rounds_to(self, dtype: DType, handle: Value) -> bool:
-        """Whether a cast to a carried dtype and back rounds as `DType.round` does."""
+        """Whether a cast of `handle` to a carried dtype and back rounds as `DType.round` does.
+
+        False if the target lacks one of the casts.
+        """
         casts = self.has_cast(handle.dtype, dtype) and self.has_cast(dtype, handle.dtype)
         is_nearest = dtype.format is not None and dtype.format.special != "scale"  # float8e8m0 rounds up in Cast
         return is_nearest and casts and self.offer.is_reliable("Cast to " + dtype.name)

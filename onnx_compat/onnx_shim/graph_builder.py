@@ -132,7 +132,7 @@ class GraphBuilder:
     def constant(self, array: np.ndarray, dtype: DType) -> Value:
         """Return the constant with these elements. `array` is a carrier array.
 
-        Equal constants are one value. Numeric arrays of more than `_COMPARED_BYTES` are equal only if they are one object.
+        Equal constants are one value. Numeric arrays of more than `_COMPARED_BYTES` are equal if they are one object.
         """
         key: Any = (dtype, id(array))
         if array.dtype == object:

@@ -24,22 +24,29 @@ class GuardedShim(OnnxShim):
     def compile(self, program: Program, device: Optional[str] = None) -> Compiled:
         """Return a `GuardedProgram`, which runs on the CPU. `device`: None, or "cpu".
 
-        Raises UnsupportedError for a node that onnxruntime cannot run.
-        If onnxruntime does not load the program, UnsupportedError is raised too; without trust, the first run raises it.
+        Raises UnsupportedError for a node that onnxruntime cannot run. A trusted program is opened at once:
+        UnsupportedError is raised if onnxruntime does not load it. Otherwise the first run raises this error.
         """
         if not self._trusted:
             self.write_carriers(program)
         return GuardedProgram(self, program, self._trusted)
 
     def open(self, program: Program) -> Compiled:
-        """Return the program with a session in this process. Raises as `OnnxShim.compile`."""
+        """Return the program with a session in this process, on the CPU.
+
+        Raises UnsupportedError for a program that onnxruntime cannot run or load. Raises TargetError for a program that
+        was recorded for another target.
+        """
         return super().compile(program)
 
 
 class GuardedProgram(Compiled):
     """A program that runs in a child process until a run has succeeded, and in this process afterwards.
 
-    Runs with and without an empty input count separately. A trusted program needs no child process without one.
+    Runs with an empty input and runs without one count separately: each kind must succeed in a child process first.
+
+    - shim: writes and opens the program.
+    - trusted: whether runs without an empty input are in this process from the first one on.
     """
 
     def __init__(self, shim: GuardedShim, program: Program, trusted: bool) -> None:

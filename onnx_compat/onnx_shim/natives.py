@@ -114,7 +114,7 @@ def native_call(
     known: Callable[[Any], Optional[np.ndarray]],
     constant: Callable[[np.ndarray], Any],
 ) -> Optional[NodeCall]:
-    """Return a call that means the same as `call`, and that a target computes as specified. None: there is no such call.
+    """Return a call that means the same as `call`, and that a target computes as specified. None without such a call.
 
     - known: returns the elements of a value, or None if they are not known.
     - constant: returns a value with the elements of an array, and its dtype.

@@ -68,7 +68,11 @@ class OperatorOffer:
         attributes: Optional[Mapping[str, Any]] = None,
         domain: str = "",
     ) -> bool:
-        """Whether the target has an operator for these dtypes of inputs, with these attributes and this number of outputs."""
+        """Whether the target has an operator for these dtypes of inputs, with these attributes.
+
+        - inputs: a dtype for each input; None for an omitted input.
+        - outputs: the number of results, of any dtypes.
+        """
         return self._can_take(operator, inputs, [None] * outputs, attributes or {}, domain)
 
     def _can_take(

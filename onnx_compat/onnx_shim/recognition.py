@@ -6,8 +6,10 @@
                                    with d = sub(x, reduce_mean(x))
 
 A node of the model that the target has as a whole is recorded as such (see `natives`). The recogniser serves programs
-without operators, the parts of fused operators, and operators that the target lacks. Conditions: the target computes the
-operator as specified for the dtype, which numpy has; the result of an activation has the shape of x.
+without operators, the parts of fused operators, and operators that the target lacks.
+
+Conditions: the target computes the operator as specified for the dtype, which numpy has; the result of an activation
+has the shape of x.
 """
 
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
@@ -37,7 +39,10 @@ class Form(NamedTuple):
 
 
 def recognize_operators(region: Region, offer: OperatorOffer) -> Region:
-    """Return a copy of a region with operators in place of compositions, also in its bodies. Without any, the region."""
+    """Return a copy of a region with operators in place of compositions, also in the bodies of branches and loops.
+
+    `offer`: the operators of the target. If no composition is recognised, return `region` itself.
+    """
 
     def rewrite(node: Node) -> Optional[Replacement]:
         form = next(filter(None, (find(node) for find in _FINDERS)), None) if _has_result_of_floats(node) else None
@@ -79,7 +84,10 @@ _ACTIVATIONS: Dict[str, Tuple[str, int, Dict[str, Any]]] = {
 
 
 def _activation(match: Callable[[Node], matches.Match]) -> Callable[[Node], Optional[Form]]:
-    """Return a function that finds an activation by a function of `activation_matches`."""
+    """Return a function: node -> `Form` of the activation that the node computes, or None.
+
+    `match`: a function of `activation_matches`.
+    """
 
     def find_activation(node: Node) -> Optional[Form]:
         matched = match(node)
@@ -105,7 +113,10 @@ def _find_swish(node: Node) -> Optional[Form]:
 
 
 def _factor_of(arg: Arg, x: Ref) -> Optional[float]:
-    """Return the number a if `arg` is computed as x * a, and 1 for x itself. None: `arg` is computed in another way."""
+    """Return the number a if `arg` is computed as x * a, and 1 if it is x itself.
+
+    None: `arg` is computed in another way, or a is no known number.
+    """
     if arg is x:
         return 1.0
     product = producer_of(arg, "mul")
@@ -117,7 +128,10 @@ def _factor_of(arg: Arg, x: Ref) -> Optional[float]:
 
 # -- normalizations ----------------------------------------------------------------------------------------------------
 class _Normalized(NamedTuple):
-    """A normalization of x over the axes from `axis` on, without scale: by its mean too, or by its mean square only."""
+    """A normalization of x over the axes from `axis` on, without scale and bias.
+
+    `is_centered`: whether the mean is subtracted first, as in LayerNormalization but not in RMSNormalization.
+    """
 
     x: Ref
     axis: int
@@ -158,7 +172,11 @@ def _quotient(arg: Arg) -> Optional[Tuple[Arg, Arg]]:
 
 
 def _of_values(values: Arg, axis: int, epsilon: float) -> Optional[_Normalized]:
-    """Return the normalization of `values`: of x, if they are x - mean(x) over the same axes. None for a constant."""
+    """Return the normalization with the dividend `values`. None: `values` is a constant.
+
+    It is the centered normalization of x if `values` is x - mean(x) over the axes from `axis` on. Otherwise it is the
+    normalization of `values` itself, which is not centered.
+    """
     if not isinstance(values, Ref):
         return None
     difference = producer_of(values, "sub")
@@ -178,7 +196,10 @@ def _is_square(arg: Arg, values: Arg) -> bool:
 
 
 def _last_axes(mean: Optional[Node]) -> Optional[int]:
-    """Return the first axis of a mean over the last axes, which keeps them with size 1. None: another mean, or none."""
+    """Return the first reduced axis of the node `mean`, a reduce_mean over the last axes with keepdims.
+
+    None: the node reduces other axes, does not keep them, or reads a constant; or `mean` is None.
+    """
     if mean is None or not mean.params["keepdims"] or not isinstance(mean.args[0], Ref):
         return None
     axes, rank = sorted(mean.params["axes"]), mean.args[0].spec.rank
@@ -209,7 +230,10 @@ def _find_normalization(node: Node) -> Optional[Form]:
 
 
 def _operands(node: Node, primitive: str) -> Tuple[Optional[Node], Any]:
-    """Return (product, addend) of a sum. (None, None): the node is no sum of a product."""
+    """Return (product, addend) of a node, if a factor of the product is a normalization. Otherwise (None, None).
+
+    `primitive`: the primitive that the node must apply, such as "add".
+    """
     for product, addend in (node.args, node.args[::-1]) if node.primitive == primitive else ():
         producer = producer_of(product, "mul")
         if producer is not None and _has_normalization(producer):

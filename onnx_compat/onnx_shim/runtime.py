@@ -243,7 +243,10 @@ def _shows(example: Example, emitter: OnnxEmitter) -> bool:
 
 
 def _agree(result: np.ndarray, expected: np.ndarray) -> bool:
-    """Whether two arrays have equal elements, with NaN equal to NaN. `np.array_equal` cannot say so before numpy 1.19."""
+    """Whether two arrays have equal shapes and elements, with NaN equal to NaN.
+
+    `np.array_equal` takes no NaN as equal before numpy 1.19.
+    """
     if np.shape(result) != expected.shape:
         return False
     is_nan = (result != result) & (expected != expected)  # noqa: PLR0124 (NaN, in arrays of texts too)

@@ -31,7 +31,14 @@ _ARITHMETIC = frozenset(["Add", "Sub", "Mul", "Div"])
 
 
 class SessionProgram(Compiled):
-    """A program in a session of onnxruntime. `native` is the session."""
+    """A program in a session of onnxruntime. `native` is the session.
+
+    - content: a serialised ModelProto, whose ports have the dtypes of carriers.
+    - dtypes: the dtypes of the carriers of the outputs.
+    - providers: the names of execution providers, in order.
+    - optimised: whether onnxruntime optimises the model. If it fails to, a session without optimisations is opened.
+    - shared: name -> array of the initializers that the model refers to. None: the model holds every initializer.
+    """
 
     def __init__(
         self,
@@ -87,7 +94,10 @@ def carrier_dtypes(program: Program) -> List[np.dtype]:
 
 
 def is_optimisable(proto: Any) -> bool:
-    """Whether no arithmetic operator reads a constant without elements: it ends the optimiser of onnxruntime 1.10."""
+    """Whether no arithmetic operator of a ModelProto reads an initializer without elements.
+
+    The optimiser of onnxruntime 1.10 fails for such an operator. Nodes of subgraphs are not checked.
+    """
     empty = {tensor.name for tensor in proto.graph.initializer if 0 in tensor.dims}
     return not any(not empty.isdisjoint(node.input) for node in proto.graph.node if node.op_type in _ARITHMETIC)
 
@@ -102,7 +112,10 @@ def _walk(graph: Any) -> Iterator[Any]:
 
 
 def _port(info: ValueInfo) -> Port:
-    """Return a port of a file as a `Port`. Raises UnsupportedError for a value that is no tensor."""
+    """Return a port of a file as a `Port`.
+
+    Raises UnsupportedError for a value that is no tensor, or whose dtype or rank is not declared.
+    """
     if not isinstance(info.type, TensorType) or info.type.dtype is None or info.type.shape is None:
         raise UnsupportedError("the value '%s' is no tensor of a declared type" % info.name)
     return Port(info.name, info.type.dtype, info.type.shape)
@@ -140,8 +153,10 @@ class OnnxShim(Shim):
     def compile(self, program: Program, device: Optional[str] = None) -> Compiled:
         """Write the program as a model. Return it with a session of onnxruntime. The ports have the dtypes of carriers.
 
-        Raises UnsupportedError for a node that onnxruntime cannot run, TargetError if the program was recorded for
-        another target, and ShimError for an unknown device.
+        `device`: a name such as "cpu" or "gpu"; None: the CPU.
+
+        Raises UnsupportedError for a program that onnxruntime cannot run or load. Raises TargetError if the program was
+        recorded for another target, and ShimError for an unknown device.
         """
         providers = provider_sequence(self.resolve_device(device) or "cpu")
         check_target(program.region, self.emitter())
@@ -156,7 +171,9 @@ class OnnxShim(Shim):
             raise UnsupportedError(reason, hint="run the model on another shim") from error
 
     def write_carriers(self, program: Program, shared: Optional[Dict[str, np.ndarray]] = None) -> Any:
-        """Return the onnx.ModelProto of a session for a program. Its ports have the dtypes of carriers.
+        """Return a program as the onnx.ModelProto that a session loads. Its ports have the dtypes of carriers.
+
+        If the program draws random numbers without a seed, the model has one more input: see `name_inputs`.
 
         `shared` is filled with the large initializers, by name. None: the proto holds every initializer.
         """
@@ -180,7 +197,10 @@ class OnnxShim(Shim):
         return write_program(program, offer=runtime_offer(self._opset))
 
     def load_converted(self, path: str, form: str) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
-        """Load a file of `export`. Return (runnable program, inputs, outputs)."""
+        """Load a file that `export` wrote. Return (program in a session on the CPU, inputs, outputs).
+
+        Raises UnsupportedError for an input or output that is no tensor of a declared dtype and rank.
+        """
         from onnx_compat.model import load
 
         graph = load(path).graph

@@ -28,7 +28,7 @@ class Parameter(NamedTuple):
 
 
 class Attribute(NamedTuple):
-    """An attribute of an operator: whether it is a list, whether it holds floats of 32 bits, and its default or None."""
+    """An attribute of an operator: whether it is a list, whether it holds floats of 32 bits, its default or None."""
 
     is_list: bool
     is_float: bool

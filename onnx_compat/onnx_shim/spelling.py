@@ -1,8 +1,8 @@
 """Spell a call of an operator for another version of it, if only its form differs.
 
 Between versions, attributes became inputs, such as the axes of Squeeze. Attributes were added, whose default has the
-older meaning, such as `allowzero` of Reshape. Inputs became optional, such as C of Gemm. The signatures of both versions
-tell what is possible.
+older meaning, such as `allowzero` of Reshape. Inputs became optional, such as C of Gemm. The signatures of both
+versions tell what is possible.
 """
 
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
@@ -51,6 +51,7 @@ def respell(
 
     - An input must become an attribute, and is not known, or a float of 32 bits does not hold it.
     - An attribute has no counterpart, and another value than its default.
+    - An input has no counterpart. Steps of 1 of a Slice need none.
     """
     if source is target or source.since == target.since:
         return call
@@ -80,7 +81,10 @@ def _inputs_to_attributes(
     target: Signature,
     known: Callable[[Value], Optional[np.ndarray]],
 ) -> bool:
-    """Move the inputs that `target` has as attributes from `inputs` to `attributes`. Return whether all fit."""
+    """Move the inputs that `target` has as attributes from `inputs` to `attributes`, in place.
+
+    Return False if an input has no known elements, no counterpart, or elements that the attribute cannot hold.
+    """
     for position in range(len(inputs) - 1, -1, -1):
         name = _name_of(source, position)
         if name is None or _name_of(target, position) is not None:
@@ -106,7 +110,10 @@ def _inputs_to_attributes(
 def _add_required_inputs(
     inputs: List[Value], source: Signature, target: Signature, constant: Callable[[np.ndarray], Value]
 ) -> None:
-    """Give each omitted input that `target` requires the constant that an omitted input of `source` means. Change `inputs`."""
+    """Put a constant in place of each omitted input that `target` requires, in the list `inputs`.
+
+    The constant has the meaning that the omitted input has in `source`: see `_OMITTED`.
+    """
     for position, parameter in enumerate(target.inputs):
         is_missing = position >= len(inputs) or inputs[position] is None
         if not (parameter.is_required and is_missing and parameter.name in _OMITTED):
@@ -118,7 +125,10 @@ def _add_required_inputs(
 
 
 def _name_of(signature: Signature, position: int) -> Optional[str]:
-    """Return the name of the input at a position; None: the operator has no such input. A variadic input has one name."""
+    """Return the name of the input at a position; None: the operator has no such input.
+
+    All values of a variadic input have one name.
+    """
     parameter = signature.input_at(position)
     return None if parameter is None else parameter.name
 

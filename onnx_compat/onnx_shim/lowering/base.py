@@ -24,7 +24,10 @@ Operand = Union[Value, float, bool, str]
 
 
 def broadcast_shape(*shapes: Shape) -> Tuple[Optional[int], ...]:
-    """Return the shape to which shapes broadcast; None for a size that is not known. A size of 1 is broadcast to any other."""
+    """Return the shape to which shapes broadcast, with None for a size that is not known.
+
+    Beside a known size other than 1, a size that is not known must be 1 or the same: the result has the known size.
+    """
     rank = max(map(len, shapes))
     merged: List[Optional[int]] = []
     for axis in range(-rank, 0):
@@ -62,7 +65,13 @@ class Calls(Emitter):
         domain: str = "",
         **attributes: Any,
     ) -> Optional[Tuple[Value, ...]]:
-        """Call an operator as it is. Return its results, whose dtypes and shapes are given. None: the target lacks it."""
+        """Call an operator without casts of its inputs. Return its results.
+
+        - inputs, attributes: in the form of the newest version of the operator.
+        - results: (dtype, shape) of each result.
+
+        None: the target lacks the operator for these dtypes and attributes.
+        """
         target = self.offer.signature(operator, domain)
         newest = signature_of(domain, operator, self.newest(domain))
         if target is None or newest is None:
@@ -96,6 +105,7 @@ class Calls(Emitter):
         """Call an operator in the first dtype of a ladder that the target's operator takes. Return its only result.
 
         - values: the inputs of one dtype, which are cast. `first` are the inputs before them, `rest` those after.
+        - ladder: the name of a dtype -> the names of wider dtypes, `EXACT` or `WRAPPING`.
         - result: the dtype of the result. By default it has the dtype of `values`, and is cast back.
         - shape: the shape of the result, by default that to which `values` broadcast.
         - behaviour: a behaviour that the target must have in this dtype; by default none.
@@ -114,23 +124,27 @@ class Calls(Emitter):
         return None
 
     def call(self, operator: str, values: Sequence[Value], *args: Any, **params: Any) -> Value:
-        """Return the result of `attempt`. Raises UnsupportedError if the target lacks the operator for these dtypes."""
+        """Call an operator as `attempt` does, with the same arguments. Return its only result.
+
+        Raises UnsupportedError if the target lacks the operator for these dtypes: `attempt` returns None then.
+        """
         outputs = self.attempt(operator, values, *args, **params)
         if outputs is None:
             raise self.refusal(operator, values[0].dtype)
         return outputs
 
     def refusal(self, subject: str, dtype: DType) -> UnsupportedError:
-        """Return the error that the target has no operator for a dtype. `subject` is the operator, or what is missing."""
+        """Return the error that the target lacks something for a dtype. `subject`: the operator, or another text."""
         return UnsupportedError(
             "opset %d has no %s for %s%s" % (self.offer.opset, subject, dtype.name, self.offer.origin_text),
             hint="choose a later opset, or a runtime with this operator",
         )
 
     def compose(self, function: Callable[..., Any], *values: Value) -> Any:
-        """Emit a function over Tensors: what the target lacks, made of other primitives.
+        """Emit the primitives that a function applies to Tensors, in place of an operator that the target lacks.
 
-        Return the results of `function` as values: a single one, or a tuple. Constants are known Tensors in it.
+        `function` gets a Tensor for each of `values`; a constant is a known Tensor. It returns a Tensor or a sequence.
+        Return the value of its single result, or a tuple of values.
         """
         from onnx_compat.tracing.trace import Trace
 
@@ -148,7 +162,7 @@ class Calls(Emitter):
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def kinds(self, dtype: DType, ladder: Dict[str, Tuple[str, ...]]) -> List[DType]:
-        """Return the dtypes of a ladder that the target can cast to and back, the dtype itself first."""
+        """Return `dtype`, then the wider dtypes of a ladder to which the target can cast `dtype`, and back."""
         wider = dtype_ladders.candidates(dtype, ladder)
         return [kind for kind in wider if self.has_cast(dtype, kind) and self.has_cast(kind, dtype)]
 
@@ -162,7 +176,9 @@ class Calls(Emitter):
         return source == target or self.offer.has("Cast", [source], [target], {"to": target.onnx})
 
     def convert(self, value: Value, dtype: DType, **attributes: Any) -> Value:
-        """Return a value cast to another dtype, as Cast does it; a constant of native dtypes is cast at once.
+        """Return a value cast to another dtype, as Cast does it. A numeric constant of native dtypes is cast at once.
+
+        `attributes`: other attributes of the Cast, such as `saturate`.
 
         Raises UnsupportedError if the target cannot cast between the dtypes.
         """
@@ -187,26 +203,29 @@ class Calls(Emitter):
         return self.builder.constant(array, DType.of(array.dtype))
 
     def vector(self, elements: Any) -> Value:
-        """Return a constant of integers, as int64, or of floats, with their own dtype."""
+        """Return a number or a list of numbers as a constant of its shape.
+
+        Integers become int64, and floats keep their dtype. A list without elements becomes int64.
+        """
         array = np.asarray(elements)
         array = array if array.dtype.kind == "f" and array.size else array.astype(np.int64)
         return self.builder.constant(array, DType.of(array.dtype))
 
     def scalar(self, number: Operand, dtype: DType) -> Value:
-        """Return a constant without axes. A value is returned unchanged."""
+        """Return a number, bool or text as a constant of `dtype` without axes. A `Value` is returned unchanged."""
         if isinstance(number, Value):
             return number
         with np.errstate(all="ignore"):
             return self.builder.constant(np.asarray(number).astype(dtype.numpy), dtype)
 
     def sizes_value(self, sizes: Sizes) -> Value:
-        """Return sizes as an int64 vector: a constant if they are known."""
+        """Return sizes as an int64 vector: a constant if all of them are known."""
         known = sizes.known
         value: Value = sizes.tensor if known is None else self.vector(list(known))
         return value
 
     def dim(self, handle: Value, axis: int) -> Any:
-        """Return the length of an axis: an int if it is known, else a scalar."""
+        """Return the length of an axis: an int if it is known, else an int64 scalar `Value`."""
         size = handle.shape[axis]
         return int(size) if size is not None else self.pick(self.shape_value(handle), axis)
 
@@ -219,7 +238,10 @@ class Calls(Emitter):
     def result(
         self, operator: str, inputs: Sequence[Optional[Value]], kind: DType, shape: Shape, **attributes: Any
     ) -> Value:
-        """Call an operator as it is. Return its only result. Raises UnsupportedError if the target lacks it."""
+        """Call an operator without casts of its inputs. Return its only result, of dtype `kind`.
+
+        Raises UnsupportedError if the target lacks the operator for these dtypes and attributes.
+        """
         outputs = self.attempts(operator, inputs, [(kind, shape)], **attributes)
         if outputs is None:
             raise self.refusal(operator, next(value.dtype for value in inputs if value is not None))
@@ -240,7 +262,7 @@ class Calls(Emitter):
         return value if index is None else self.pick(value, index)
 
     def stack(self, scalars: Sequence[Value]) -> Value:
-        """Return the vector of int64 scalars."""
+        """Return int64 scalars as the elements of one vector: a constant if all of them are constants."""
         if all(scalar.array is not None for scalar in scalars):
             return self.vector([int(scalar.array.reshape(())) for scalar in scalars if scalar.array is not None])
         vectors = [self.flat(scalar) for scalar in scalars]
@@ -260,7 +282,10 @@ class Calls(Emitter):
         return self.call("Concat", list(vectors), ladder=WRAPPING, shape=(count,), axis=0)
 
     def placeholder(self, spec: Spec) -> Value:
-        """Return a value without a producer. Raises UnsupportedError if the target lacks the dtype."""
+        """Return a value of the type `spec`, stored in its carrier, without a producer.
+
+        Raises UnsupportedError if the target has no tensors of the carrier.
+        """
         carrier = dtypes.string if spec.dtype.kind == "s" else DType.of(spec.dtype.numpy)
         return self.placeholder_of(carrier, spec.shape)
 
@@ -276,7 +301,10 @@ class Calls(Emitter):
             handle.preferred_name = name
 
     def graph_output(self, value: Value) -> Value:
-        """Return a value that a call of the innermost scope computes: the value itself, or a copy by Identity."""
+        """Return `value` as an output for the innermost scope: the value itself, or a copy by Identity.
+
+        It is a copy if no call of the scope computes the value, or if the scope has the value as an output already.
+        """
         scope: Scope = self.builder.scope
         if scope.has_result(value) and not any(value is output for output in scope.outputs):
             return value
@@ -286,7 +314,7 @@ class Calls(Emitter):
 
 
 def scope_identity(value: Value, copy: Value) -> Any:
-    """Return a call of Identity."""
+    """Return a `Call` of Identity that copies `value` to `copy`."""
     from onnx_compat.onnx_shim.graph_builder import Call
 
     return Call("Identity", (value,), (copy,), {}, "")

@@ -35,19 +35,26 @@ def bitwise_and(x: Tensor, y: Tensor, width: int, signed: bool) -> Any:
 
 
 def bitwise_or(x: Tensor, y: Tensor, width: int, signed: bool) -> Any:
-    """Return the bits that are set in either of two int64 tensors. `width`, `signed`: as for `bitwise_and`."""
+    """Return the bits that are set in at least one of two int64 tensors, of which only the low `width` bits count.
+
+    signed: whether the highest of these bits is the sign.
+    """
     return _combine(x, y, width, signed, e.maximum)
 
 
 def bitwise_xor(x: Tensor, y: Tensor, width: int, signed: bool) -> Any:
-    """Return the bits that are set in one of two int64 tensors. `width`, `signed`: as for `bitwise_and`."""
+    """Return the bits that are set in exactly one of two int64 tensors, of which only the low `width` bits count.
+
+    signed: whether the highest of these bits is the sign.
+    """
     return _combine(x, y, width, signed, lambda a, b: e.abs(a - b))
 
 
 def _combine(x: Tensor, y: Tensor, width: int, signed: bool, combine: Callable[..., Any]) -> Any:
-    """Combine the bits of two tensors along a new last axis. Return the sums of the bits with their weights.
+    """Combine the low `width` bits of two int64 tensors. Return the int64 numbers with the combined bits.
 
-    `signed`: whether the weight of the highest bit is negative.
+    - signed: whether the weight of the highest bit is negative.
+    - combine: a function of two tensors of bits, each 0 or 1.
     """
     return _from_bits(combine(_to_bits(x, width), _to_bits(y, width)), width, signed)
 
@@ -57,14 +64,17 @@ def _powers(width: int) -> Any:
 
 
 def _to_bits(x: Tensor, width: int) -> Any:
-    """Return the low bits of int64 numbers, along a new last axis."""
+    """Return the low `width` bits of int64 numbers along a new last axis, the lowest bit first."""
     column: Any = unsqueeze(x, [x.rank])
     bits = (column // _powers(width)) % 2
     return bits if width < 64 else concat([bits, e.cast(e.less(column, 0), dtypes.int64)], column.rank - 1)
 
 
 def _from_bits(bits: Any, width: int, signed: bool) -> Any:
-    """Return the sum of bits with their weights. The weight of the last bit is negative for a signed dtype, and for 64 bits."""
+    """Return the int64 numbers whose bits are along the last axis, the lowest bit first.
+
+    The weight of the highest bit is negative with `signed`, and for 64 bits.
+    """
     weights = [1 << k for k in range(width)]
     if signed or width == 64:
         weights[-1] = -weights[-1]
@@ -87,7 +97,10 @@ def _power_of_two(y: Any, dtype: DType) -> Tensor:
 
 
 def float_to_bits(x: Any) -> Any:
-    """Return the bits of floats as int64 numbers, with the sign of two's complement. The payload of NaN is lost."""
+    """Return the bits of floats as int64 numbers: each is the signed integer of the float's width with the same bits.
+
+    The payload of NaN is lost.
+    """
     mantissa, exponent = _FORMATS[x.dtype.name]
     bias = (1 << (exponent - 1)) - 1
     infinity = ((1 << exponent) - 1) << mantissa
@@ -111,9 +124,10 @@ def _scaled_subnormal(magnitude: Any, bias: int, mantissa: int) -> Any:
 
 
 def _normalize(magnitude: Any, bias: int) -> Tuple[Any, Any]:
-    """Split positive normal floats. Return (significand, exponent), with x = significand * 2^exponent.
+    """Split positive normal floats. Return (significand, exponent), with magnitude = significand * 2^exponent.
 
     The significand is in [1, 2). It is found by products with powers of 2, which are exact.
+    `bias`: the bias of the exponents of the dtype.
     """
     power: Any = e.where(e.equal(magnitude, magnitude), lift(0, dtypes.int64), 0)
     step = (bias + 1) // 2
@@ -127,7 +141,7 @@ def _normalize(magnitude: Any, bias: int) -> Tuple[Any, Any]:
 
 
 def bits_to_float(code: Any, dtype: DType) -> Any:
-    """Return the floats with the bits that are given as int64 numbers, with the sign of two's complement."""
+    """Return the floats with given bits. `code`: the signed integers of the float's width with these bits, as int64."""
     mantissa, exponent = _FORMATS[dtype.name]
     bias = (1 << (exponent - 1)) - 1
     least = -(1 << (mantissa + exponent))

@@ -44,7 +44,11 @@ class BitLowering(TextLowering):
         return self._apply_shift(bit_arithmetic.shift_right, x, y)
 
     def _apply_shift(self, shift: Any, x: Value, y: Value) -> Value:
-        """Shift by a product or a quotient with a power of 2, taken from a table: BitShift leaves wide shifts open."""
+        """Return x shifted by y bits, by a product or a quotient with a power of 2 from a table.
+
+        BitShift does not define shifts by the width of the dtype or more.
+        `shift`: a function of `bit_arithmetic`.
+        """
         shifted: Value = self.compose(shift, x, y)
         return shifted
 

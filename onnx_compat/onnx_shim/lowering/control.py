@@ -30,7 +30,10 @@ class ControlLowering(LinearLowering):
         return pred if not pred.rank else self.flat_result(pred)
 
     def _graph(self, inputs: Sequence[Value], body: Callable[[], Sequence[Value]]) -> Scope:
-        """Return the graph of a body with these inputs. Each output is the result of a call of its own."""
+        """Return the graph of a body with these inputs. `body()` adds calls to the graph, and returns the outputs.
+
+        An output that no call of the graph computes, or that occurs twice, becomes a copy by Identity.
+        """
         with self.builder.open_graph(inputs) as scope:
             for value in body():
                 scope.outputs += (self.graph_output(value),)
@@ -108,7 +111,10 @@ class ControlLowering(LinearLowering):
     def _loop_over_slices(
         self, body: Any, state: Sequence[Value], entries: Sequence[Value], reverse: bool
     ) -> Tuple[List[Value], List[Value]]:
-        """Return the results of `loop_over`, by a Loop that takes each slice by Gather: with `reverse`, the last first."""
+        """Return the results of `loop_over`, by a Loop that takes each slice by Gather.
+
+        With `reverse`, the loop takes the last slice first.
+        """
         length = self.scalar(self.dim(entries[0], 0), dtypes.int64)
         count, test = Value(dtypes.int64, ()), Value(dtypes.bool_, ())
         states = [Value(value.dtype, value.shape) for value in state]

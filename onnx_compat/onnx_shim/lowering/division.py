@@ -1,4 +1,4 @@
-"""Division and remainders. An integer division by 0, and of the least integer by -1, ends a process: both are avoided."""
+"""Division and remainders. Integer division by 0, and of the least integer by -1, ends a process: both are avoided."""
 
 from typing import Any, Optional, Tuple
 
@@ -25,7 +25,10 @@ class DivisionLowering(ElementwiseLowering):
         return quotient if is_minus_one is None else self.where(is_minus_one, self.neg(x), quotient)
 
     def _safe_divisor(self, y: Value) -> Tuple[Value, Optional[Value]]:
-        """Return integers with 1 in place of 0 and -1, and where -1 was; None if there is no -1 for sure."""
+        """Return (integers y with 1 in place of 0 and -1, mask of the elements that were -1).
+
+        The mask is None if y is unsigned, or a constant without 0 and -1.
+        """
         if y.array is not None and not np.any((y.array == 0) | (y.array == -1)):
             return y, None
         unit, is_minus_one = self.scalar(1, y.dtype), None
@@ -66,7 +69,7 @@ class DivisionLowering(ElementwiseLowering):
         return self.equal(x, self.scalar(0, x.dtype))
 
     def _zero_like(self, y: Value) -> Value:
-        """Return a zero with the sign of each float."""
+        """Return for each float of y a zero with its sign."""
         is_negative: Value = self.compose(functions.is_negative, y)
         return self.where(is_negative, self.scalar(-0.0, y.dtype), self.scalar(0.0, y.dtype))
 

@@ -17,7 +17,11 @@ _LEAST = -(2**63)
 
 
 def _unary(operator: str, otherwise: Any = None) -> Callable[[Any, Value], Value]:
-    """Return a method for a primitive of one operand: an operator, or a composition where the target lacks it."""
+    """Return a method that emits a primitive of one operand as `operator`.
+
+    Where the target lacks the operator, the method emits `otherwise`, a function over Tensors. Without `otherwise`, it
+    raises UnsupportedError.
+    """
 
     def apply_unary(self: "ElementwiseLowering", x: Value) -> Value:
         results = self.attempt(operator, [x])
@@ -89,7 +93,11 @@ class ElementwiseLowering(Calls):
         return self._unless_whole(x, self._ceil(x), "Ceil")
 
     def _unless_whole(self, x: Value, rounded: Value, operator: str) -> Value:
-        """Return the rounded floats, but those without room for a fraction as they are: onnxruntime 1.10 changes them."""
+        """Return `rounded`, or x where it is too large for a fraction, if the target changes such numbers.
+
+        - rounded: x after the operator.
+        - operator: Floor or Ceil. onnxruntime 1.10 changes large numbers.
+        """
         if self.has_behaviour(operator, x.dtype):
             return rounded
         has_fraction = self.less(self.abs(x), self.scalar(2.0 ** np.finfo(x.dtype.numpy).nmant, x.dtype))
@@ -122,7 +130,7 @@ class ElementwiseLowering(Calls):
 
     # -- comparisons ---------------------------------------------------------------------------------------------------
     def to_order(self, x: Value) -> Value:
-        """Return integers in the same order, in a dtype that the target compares: uint64 as int64, with an offset."""
+        """Return uint64 numbers as int64 numbers in the same order, by subtracting 2^63."""
         signed = self.convert(x, dtypes.int64)
         return self.add(signed, self.scalar(_LEAST, dtypes.int64))
 
@@ -230,7 +238,10 @@ class ElementwiseLowering(Calls):
         return limits if high is None else self.minimum(limits, self._bound(x.dtype, high, math.floor))
 
     def _clip_floats(self, x: Value, low: Optional[float], high: Optional[float]) -> Value:
-        """Return floats clipped; None is no bound. Both bounds are written: an omitted one of Clip is the largest number."""
+        """Return floats clipped to [low, high]; None is no bound.
+
+        No bound is written as an infinity: Clip takes the largest finite number for an omitted bound.
+        """
         pair = [
             self.scalar(-np.inf if low is None else low, x.dtype),
             self.scalar(np.inf if high is None else high, x.dtype),

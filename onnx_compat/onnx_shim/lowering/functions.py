@@ -125,7 +125,7 @@ def asinh(x: Any) -> Any:
 
 
 def acosh(x: Any) -> Any:
-    """Return the inverse hyperbolic cosine: a logarithm."""
+    """Return the inverse hyperbolic cosine: a logarithm, and NaN below 1."""
     is_large = x > 2.0**26
     bounded: Any = e.where(is_large, lift(2.0, x.dtype), x)
     near: Any = e.log(bounded + e.sqrt((bounded - 1) * (bounded + 1)))
@@ -178,7 +178,10 @@ def _with_sign(size: Any, x: Any) -> Tensor:
 
 
 def atan2(y: Any, x: Any) -> Tensor:
-    """Return the angle of the point (x, y), with the signs of zeros and the diagonals of infinities."""
+    """Return the angle of the point (x, y) in radians.
+
+    The signs of zeros count. Two infinities give the angle of a diagonal.
+    """
     height, width = e.abs(y), e.abs(x)  # type: Any, Any
     large, small = e.maximum(height, width), e.minimum(height, width)  # type: Any, Any
     unit, zero = lift(1.0, x.dtype), lift(0.0, x.dtype)
@@ -190,7 +193,10 @@ def atan2(y: Any, x: Any) -> Tensor:
 
 
 def integer_power(x: Any, y: Any) -> Any:
-    """Return the power of integers by repeated squaring, which wraps; 1 / x^-y truncated for a negative exponent."""
+    """Return x^y of integers by repeated squaring. A power that is too large wraps.
+
+    A negative y gives 1 / x^-y without its fraction, and 0 for x = 0.
+    """
     unit, zero = lift(1, x.dtype), lift(0, x.dtype)
     if y.known and y.value.size == 1 and 0 <= int(y.value.reshape(())) <= 4:
         return _small_power(x, int(y.value.reshape(())), y)
@@ -240,9 +246,10 @@ def unsigned_quotient(x: Any, y: Any) -> Tensor:
 
 
 def float_remainder(x: Any, y: Any) -> Any:
-    """Return the exact remainder of floats with the sign of x, by long division: y times a power of 2 is subtracted.
+    """Return the exact remainder of x / y for floats, with the sign of x, by long division.
 
-    Each round subtracts the largest y * 2^n that is not above the rest, for each element, so that nothing is rounded.
+    The rest begins as |x|. For each n, from the largest exponent of the dtype down to 0, |y| * 2^n is subtracted from
+    each rest that is not below it. No difference is rounded.
     """
     is_any = e.equal(x, y)  # has the broadcast shape; 0 * inf would be NaN
     size: Any = e.where(is_any, e.abs(x), e.abs(x))

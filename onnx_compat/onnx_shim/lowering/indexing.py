@@ -29,7 +29,10 @@ class IndexingLowering(ShapeLowering):
         return self._take_along_flat(x, indices, axis) if results is None else results
 
     def _take_along_flat(self, x: Value, indices: Value, axis: int) -> Value:
-        """Return elements of the flat x, for opset 9: the index of an element is computed from that of each axis."""
+        """Return the result of `take_along` by a Gather from the flat x, for opset 9.
+
+        The index of an element in the flat x is computed from its index along each axis.
+        """
         index = self.convert(indices, dtypes.int64)
         strides = self._strides(x)
         total = self.mul(index, strides[axis])
@@ -67,7 +70,7 @@ class IndexingLowering(ShapeLowering):
         return self._gather_nd_flat(x, indices, batch_dims, shape)
 
     def _gather_nd_flat(self, x: Value, indices: Value, batch_dims: int, shape: Sequence[Any]) -> Value:
-        """Return the rows at one index each, computed by strides from the batch axes and the coordinates."""
+        """Return the result of `gather_nd` by a Gather of rows. `shape`: the shape of the result."""
         depth = indices.shape[-1] or 0
         total = self._flat_index(x, indices, batch_dims)
         sizes = [self.dim(x, axis) for axis in range(batch_dims + depth, x.rank)]
@@ -77,7 +80,10 @@ class IndexingLowering(ShapeLowering):
         return self.with_sizes(selected_rows, [*lead, *sizes], shape)
 
     def _flat_index(self, x: Value, indices: Value, batch_dims: int) -> Value:
-        """Return the number of the row that each coordinate selects, where rows are numbered over the first axes."""
+        """Return for each coordinate vector of `indices` the int64 index of its row in `_rows(x, batch_dims + depth)`.
+
+        `depth` is the length of a coordinate vector.
+        """
         index = self.convert(indices, dtypes.int64)
         depth = indices.shape[-1] or 0
         sizes = [self.scalar(self.dim(x, axis), dtypes.int64) for axis in range(batch_dims + depth)]
@@ -137,7 +143,7 @@ class IndexingLowering(ShapeLowering):
         return None
 
     def _scatter_rows(self, x: Value, index: Value, updates: Value, reduction: str) -> Value:
-        """Return x with rows scattered by Scan: for reductions, and for opset 9, which has no ScatterND.
+        """Return the result of `scatter_nd` by a loop over the updates, in place of a ScatterND that the target lacks.
 
         Raises UnsupportedError if the length of the coordinates is not known.
         """
@@ -169,7 +175,10 @@ class IndexingLowering(ShapeLowering):
         return self.dim(vector, 0)
 
     def loop_over(self, body: Any, state: Sequence[Value], entries: Sequence[Value]) -> Tuple[List[Value], List[Value]]:
-        """Apply a body to each slice of `entries` along their first axis. Implemented by the family of control flow."""
+        """Apply a body to each slice of `entries` along their first axis. Return (final states, stacked results).
+
+        `body(states, slices)` returns the next states and a list of results. `ControlLowering` implements this method.
+        """
         raise NotImplementedError
 
     # -- searching and sorting -----------------------------------------------------------------------------------------
@@ -184,7 +193,9 @@ class IndexingLowering(ShapeLowering):
         return self.first_in_order(x, self.sizes_value(k), axis, largest)
 
     def first_in_order(self, x: Value, count: Value, axis: int, largest: bool) -> Tuple[Value, Value]:
-        """Return the largest or smallest elements along an axis, and their indices. `count` is a vector of one size.
+        """Return the largest or smallest elements along an axis in order, and their indices.
+
+        `count`: the number of elements, as an int64 vector of length 1.
 
         Raises UnsupportedError if the target lacks TopK for every dtype that holds x.
         """
@@ -203,7 +214,7 @@ class IndexingLowering(ShapeLowering):
         raise self.refusal("TopK", x.dtype)
 
     def _sortable(self, x: Value) -> Value:
-        """Return integers of the same order that the target can sort: uint64 as int64, with an offset."""
+        """Return x itself, or int64 numbers in the same order if x is uint64, which targets do not sort."""
         return self.to_order(x) if x.dtype is dtypes.uint64 else x
 
     def argmax(self, x: Value, axis: int) -> Value:

@@ -120,7 +120,10 @@ class LinearLowering(ReductionLowering):
         return self.div(self._pool(self.add, x, window), count)
 
     def _pool(self, combine: Any, x: Value, window: Window) -> Value:
-        """Return x pooled by slices, one axis after the other: a maximum or a sum over a box is separable."""
+        """Return x pooled by slices, one axis after the other: a maximum or a sum over a box is separable.
+
+        `combine`: the method that gives the maximum or the sum of two values.
+        """
         for axis, (span, taps, stride, dilation, _) in enumerate(zip(window.spans, *window), 2):
             total = None
             for tap in range(taps):

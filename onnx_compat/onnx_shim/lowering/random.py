@@ -1,4 +1,7 @@
-"""Random numbers. With a seed, they are computed from their positions: onnxruntime would continue a sequence at each run."""
+"""Random numbers as ONNX operators.
+
+With a seed, they are computed from their positions: onnxruntime would continue a sequence at each run.
+"""
 
 import math
 from typing import Any, Optional, Sequence, Tuple
@@ -67,7 +70,10 @@ class RandomLowering(ControlLowering):
         return self._below_one(numbers, dtype) if count == 1 else self.convert(numbers, carrier)
 
     def _below_one(self, numbers: Value, dtype: DType) -> Value:
-        """Round numbers of [0, 1) down to the spacing of a dtype below 1, so that none becomes 1."""
+        """Return numbers of [0, 1), rounded down to the spacing of `dtype` below 1, so that none becomes 1.
+
+        The result has the carrier of `dtype`.
+        """
         digits = np.finfo(dtype.numpy).nmant if dtype.format is None else dtype.format.mantissa
         scale = self.scalar(2.0 ** (digits + 1), numbers.dtype)
         return self.convert(self.div(self.floor(self.mul(numbers, scale)), scale), DType.of(dtype.numpy))
@@ -84,6 +90,10 @@ def _start_of(seed: float) -> int:
 def _hash(positions: Any, start: Any, stream: Any) -> Any:
     """Return a number of [0, 1) in float64 for each position.
 
+    - positions: int64 numbers that are not negative.
+    - start: the seed, an int64 scalar.
+    - stream: an int64 scalar that distinguishes draws with one seed.
+
     Each round adds a key, and raises to the fifth power modulo a prime, which permutes the numbers below the prime.
     """
     key: Any = ((start % _PRIME) * 48271 + stream * 69621 + 1) % _PRIME
@@ -97,6 +107,6 @@ def _hash(positions: Any, start: Any, stream: Any) -> Any:
 
 
 def _normal(uniform: Sequence[Any]) -> Any:
-    """Return normally distributed numbers: the transform of Box and Muller."""
+    """Return normally distributed numbers, by the Box-Muller transform of two tensors of numbers in [0, 1)."""
     radius: Any = e.sqrt(e.log(1 - uniform[0]) * -2)
     return radius * e.cos(uniform[1] * (2 * math.pi))

@@ -39,7 +39,10 @@ class ReductionLowering(IndexingLowering):
         return self._reduce("ReduceProd", x, axes, keepdims, WRAPPING)
 
     def _product_by_steps(self, x: Value, axes: Sequence[int], keepdims: bool) -> Value:
-        """Multiply numbers one after the other: onnxruntime's ReduceProd of integers saturates."""
+        """Return the products of a loop, one factor at a time.
+
+        onnxruntime's ReduceProd of integers saturates, and may have no kernel for float64.
+        """
         rows = self._join_axes(x, axes)
         last = rows.rank - 1
         slices = self.transpose(rows, [last, *range(last)])
@@ -63,7 +66,10 @@ class ReductionLowering(IndexingLowering):
         return self.with_sizes(moved, [*sizes, count], [*(x.shape[axis] for axis in kept), number])
 
     def _split_axes(self, reduced: Value, x: Value, axes: Sequence[int], keepdims: bool) -> Value:
-        """Return the results of a reduction of `_join_axes(x, axes)` in the shape that the primitive has."""
+        """Return `reduced`, a reduction of the last axis of `_join_axes(x, axes)`, in the shape of the result.
+
+        The result has the shape of x without the axes, or with `keepdims` with size 1 for each of them.
+        """
         kept = [axis for axis in range(x.rank) if keepdims or axis not in axes]
         sizes = [1 if axis in axes else self.dim(x, axis) for axis in kept]
         return self.with_sizes(reduced, sizes, _reduced_shape(x.shape, axes, keepdims))
@@ -90,7 +96,10 @@ class ReductionLowering(IndexingLowering):
         return self.where(has_nan, self.scalar(np.nan, x.dtype), extreme)
 
     def _extreme_of_integers(self, operator: str, x: Value, axes: Sequence[int], keepdims: bool) -> Value:
-        """Return the first integer in the order of TopK: onnxruntime's ReduceMax compares int64 wrongly."""
+        """Return the largest or smallest integers by TopK: onnxruntime's ReduceMax compares int64 wrongly.
+
+        `operator`: ReduceMax or ReduceMin.
+        """
         rows = self._join_axes(x, axes)
         if rows.shape[-1] == 0:
             return self._reduce(operator, x, axes, keepdims, EXACT)
@@ -139,7 +148,10 @@ class ReductionLowering(IndexingLowering):
         return self._along_axis("LogSoftmax", x, axis)
 
     def _along_axis(self, operator: str, x: Value, axis: int) -> Value:
-        """Return Softmax or LogSoftmax of x: before opset 13 by the last axis, where both versions mean the same."""
+        """Return Softmax or LogSoftmax of x along an axis.
+
+        Before opset 13, the axis is transposed to the end: along the last axis, all versions mean the same.
+        """
         if not x.rank:
             return self.flat_result(self._along_axis(operator, self.flat(x), 0))
         if axis == x.rank - 1 or self.offer.opset >= 13:

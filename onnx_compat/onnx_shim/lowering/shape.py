@@ -32,7 +32,10 @@ class ShapeLowering(DivisionLowering):
         return self.call("Reshape", [x], [sizes], WRAPPING, shape=shape.dims) if results is None else results
 
     def with_sizes(self, x: Value, sizes: Sequence[Any], shape: Sequence[Any]) -> Value:
-        """Return x reshaped to sizes, which are ints and int64 scalars; `shape` has None for those that are not known."""
+        """Return x reshaped to `sizes`: ints and int64 scalars. One int may be -1, for the size that remains.
+
+        `shape`: the sizes of the result, with None for each size that is not known.
+        """
         vector = self.shape_vector(sizes)
         if vector.array is not None and 0 in vector.array:
             return self.builder.constant(np.zeros(vector.array, x.dtype.numpy), x.dtype)
@@ -85,7 +88,10 @@ class ShapeLowering(DivisionLowering):
         return self._take_slices(x, starts, ends, steps, axes) if results is None else results
 
     def slice_axis(self, x: Value, axis: int, start: int, end: int, step: int) -> Value:
-        """Return elements of x along an axis, from `start` on. `end` is negative, or 0 for the end of the axis."""
+        """Return the elements from `start` to before `size + end` of an axis, in steps of `step`.
+
+        `end` is negative, or 0 for the end of the axis. `start` and `step` are not negative.
+        """
         size = x.shape[axis]
         length = None if size is None else len(range(start, size + end, step))
         rest = [self.vector([number]) for number in (start, end or 2**31 - 1, axis, step)]
@@ -127,7 +133,7 @@ class ShapeLowering(DivisionLowering):
         return self.add(self.mul(self.iota(count), stride), bounds[0])
 
     def gather(self, x: Value, indices: Value, axis: int) -> Value:
-        """Return slices of x at indices, in place of an axis."""
+        """Return the slices of x at `indices` along an axis. The axes of `indices` take the place of the axis."""
         if x.dtype.kind == "s" and x.rank > 1 and not self.offer.is_reliable("Gather of texts"):
             return self.gather(self.flat(x), self.gather(self._positions(x), indices, axis), 0)
         shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
@@ -190,7 +196,10 @@ class ShapeLowering(DivisionLowering):
         return None
 
     def _pad_by_joining(self, x: Value, before: Sizes, after: Sizes, value: Value) -> Value:
-        """Pad by Concat with repeated values, axis by axis: strings, and values that opset 9 does not take."""
+        """Return x padded with the scalar `value`, by Concat along each axis.
+
+        It serves strings, dtypes without a Pad, and opset 9, whose Pad takes no computed pads or values.
+        """
         for axis in range(x.rank):
             parts = [x]
             for position, sizes in ((0, before), (1, after)):
@@ -201,7 +210,11 @@ class ShapeLowering(DivisionLowering):
         return x
 
     def _source_indices(self, x: Value, axis: int, low: Value, high: Value, mode: str) -> Value:
-        """Return the index of the element of x for each position of a padded axis."""
+        """Return, for each position of a padded axis, the index of the element of x that it copies.
+
+        - low, high: the numbers of positions added at the beginning and at the end, as int64 scalars.
+        - mode: "edge", "wrap" or "reflect".
+        """
         length = self.scalar(self.dim(x, axis), dtypes.int64)
         zero, unit = self.scalar(0, dtypes.int64), self.scalar(1, dtypes.int64)
         positions = self.sub(self.iota(self.add(self.add(low, length), high)), low)
