@@ -19,7 +19,8 @@ class OpsetWriter(OnnxShim):
     - opset: the version of ai.onnx; None: the newest that the installed onnx knows.
     - ir_version: the version of the file format; None: it follows from the opset.
 
-    Raises ConversionError for an opset or IR version that does not exist or cannot be written.
+    Raises ConversionError for an opset or IR version that does not exist, is too new, or is an IR version too old to
+    write. Raises UnsupportedError for an opset below `OLDEST`.
     """
 
     def __init__(self, opset: Optional[int], ir_version: Optional[int]) -> None:

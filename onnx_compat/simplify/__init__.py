@@ -1,7 +1,7 @@
 """Simplify ONNX models: fewer nodes, the same results.
 
-`simplify` is the function; `SCHEDULE` holds the passes that it runs. docs/passes.md lists them. `import onnx_compat` does
-not import this package.
+`simplify` is the function; `SCHEDULE` holds the passes that it runs. docs/passes.md lists them. `import onnx_compat`
+does not import this package.
 """
 
 from onnx_compat.simplify.contract import ModelPass, model_pass

@@ -28,6 +28,9 @@ def model_pass(
 ) -> "Callable[[Callable[[GraphDraft], int]], ModelPass]":
     """Return a decorator that makes a `ModelPass` of a function: draft -> number of rewrites.
 
-    The arguments are those of `Pass`.
+    - name: a noun phrase in lowercase with underscores. `ONNX_COMPAT_PASSES` and reports use it.
+    - summary: "before => after", and the condition under which the rewrite holds.
+    - example: a function that returns an onnx.ModelProto on which the pass acts.
+    - after, before: the names of the passes that must run before this pass, and of those that must run after it.
     """
     return lambda apply: ModelPass(name, summary, apply, example, after, before)

@@ -28,12 +28,15 @@ Proto = Any
 class GraphDraft:
     """A graph that is being simplified.
 
+    - graph: the GraphProto, which `write` changes.
     - model: the ModelProto of the graph, with its opsets and functions. `opset`: the version of the domain ai.onnx.
     - knowledge: what is known of the values.
     - nodes: the nodes in topological order. `remove` changes the list.
     - variable: names of initializers whose elements may change.
     - has_stored_inputs: whether every initializer is an input too, as below IR version 4.
     - pinned: names of values whose producers and initializers stay, because something outside of the nodes reads them.
+    - budget: counts the bytes of the whole model. Edits report to it.
+    - outer: the draft of the graph around a subgraph; None for the graph of the model.
     """
 
     def __init__(
@@ -97,9 +100,9 @@ class GraphDraft:
         return reader if reader.inputs.count(name) == 1 and name not in reader.captures else None
 
     def constant(self, name: str) -> Optional[np.ndarray]:
-        """Return the elements of an initializer of this graph or an outer one, else None.
+        """Return the elements of an initializer of this graph or an outer one as a carrier array.
 
-        An initializer that may change has no elements.
+        None: the value is no initializer, or the elements of the initializer may change.
         """
         if name in self.variable:
             return None
@@ -114,7 +117,10 @@ class GraphDraft:
         return self.knowledge.spec(name)
 
     def identity(self, name: str) -> Any:
-        """Return a key that is equal for equal values; None if nothing is known. See `Knowledge.identity`."""
+        """Return a key that is equal for two values with equal elements at every run.
+
+        None: the elements of the value are known, or nothing is known of it.
+        """
         return self.knowledge.identity(name)
 
     def digest(self, name: str) -> bytes:
@@ -192,18 +198,18 @@ class GraphDraft:
         self._is_changed = True
 
     def set_attribute(self, node: DraftNode, name: str, value: Any) -> None:
-        """Set an attribute of a node that holds no graph. A value of None removes it."""
+        """Set an attribute of a node. A value of None removes it. The attribute holds no graph before or after."""
         node.set_attribute(name, value)
         self._is_changed = True
 
     def declare(self, infos: Sequence[Proto], tensors: Mapping[str, Tensor]) -> None:
-        """Add the declarations of new values, and their traced tensors by name."""
+        """Add the types of new values: `infos`, their ValueInfoProtos, and `tensors`, value name -> traced tensor."""
         self.graph.value_info.extend(infos)
         self.knowledge.tensors.update(tensors)
         self._is_changed = True
 
     def set_outputs(self, node: DraftNode, outputs: Sequence[str]) -> None:
-        """Replace the outputs of a node: it becomes the producer of values that another node computed."""
+        """Replace the outputs of a node, which becomes their producer. Their earlier producers were removed before."""
         for name in node.outputs:
             if self._producers.get(name) is node:
                 del self._producers[name]
@@ -228,10 +234,15 @@ class GraphDraft:
         return True
 
     def bypass(self, node: DraftNode, source: str) -> bool:
-        """Remove a node whose only output that is read equals the value `source`. Return False if that is impossible.
+        """Remove a node whose only output that is read equals the value `source`. Return whether it was removed.
 
         Readers of the output read `source` instead. If the output is an output of the graph, `source` takes its name.
-        That is impossible if `source` is an input, an initializer, an outer value, or an output itself.
+        Return False, and change nothing, in these cases:
+
+        - The node has not exactly one output that is read, or the output is in `pinned`.
+        - A subgraph may have a value of its own with the new name.
+        - The output is an output of the graph, and `source` is in `pinned`, or is an input, an initializer, an outer
+          value or another output.
         """
         read = [name for name in node.outputs if name and self.is_read(name)]
         if len(read) != 1 or read[0] in self.pinned or (source in self.pinned and read[0] in self.outputs):
@@ -253,16 +264,21 @@ class GraphDraft:
         return True
 
     def absorb(self, node: DraftNode, reader: DraftNode) -> None:
-        """Remove `reader`, the only reader of a node. The node computes the results of `reader` now, and has its names."""
+        """Remove `reader`, the only reader of a node, and give the node the name of the first output of `reader`.
+
+        The caller has edited the node, so that it computes the result of `reader`.
+        """
         self.remove(reader)
         self.set_outputs(node, reader.outputs[:1])
 
     def replace_constant(
         self, reader: DraftNode, name: str, array: np.ndarray, dtype: DType, preferred_name: str
     ) -> str:
-        """Return the name of an initializer with new elements, which a node is to read in place of `name`.
+        """Add an initializer with new elements, and return its name. The caller sets it as an input of `reader`.
 
-        If only `reader` reads the initializer `name`, the new one takes its name. `preferred_name`: the name if `name` is "".
+        If only `reader` reads the initializer `name`, and no caller of the model can set it, the new initializer
+        replaces it under its name. Otherwise the new one gets an unused name like `name`. If `name` is "", its name is
+        like `preferred_name`.
         """
         is_free = name in self.initializers and self.only_reader(name) is reader and name not in self.variable
         if not is_free or (name in self.inputs and not self.has_stored_inputs):
@@ -279,7 +295,7 @@ class GraphDraft:
         self._is_changed = True
 
     def find_captures(self, node: DraftNode) -> bool:
-        """Update the index after the subgraphs of a node were simplified. Return whether they read fewer outer values."""
+        """Update the index after subgraphs of a node were simplified. Return whether they read fewer outer values."""
         before = node.reads
         node.find_captures()
         unread = set(before) - set(node.reads)
@@ -291,7 +307,7 @@ class GraphDraft:
     def affords(self, array: np.ndarray, dtype: DType, replaced: str) -> bool:
         """Whether a new constant is within the size budget, in place of the initializer `replaced`.
 
-        The bytes of `replaced` count if a single node reads it.
+        The bytes of `replaced` are subtracted if a single node reads it. `replaced` may be "", for no initializer.
         """
         freed = 0
         if replaced in self.initializers and self.only_reader(replaced) is not None:

@@ -63,9 +63,9 @@ class Knowledge:
             self.tensors[name] = Tensor(spec.dtype, spec.shape)
 
     def identity(self, name: str) -> Any:
-        """Return a key that is equal for two values with equal elements at every run. None: nothing is known of it.
+        """Return a key that is equal for two values with equal elements at every run.
 
-        Known values have no key.
+        None: the elements of the value are known, or nothing is known of it.
         """
         tensor = self.tensors.get(name)
         if tensor is None or tensor.known:
@@ -87,7 +87,7 @@ def _size_key(size: Any) -> Any:
 
 
 def trace_knowledge(model: Model, variable: Set[str]) -> Knowledge:
-    """Trace a model once. Return the values that the trace knows; nodes that cannot be traced are in `failed`.
+    """Trace a model once. Return the traced values as a `Knowledge`; nodes that cannot be traced are in its `failed`.
 
     `variable`: the names of initializers that a caller may replace, or that training changes. They are not known.
 
@@ -121,7 +121,7 @@ def trace_knowledge(model: Model, variable: Set[str]) -> Knowledge:
 def declared_spec(kind: Optional[Type]) -> Optional[Spec]:
     """Return a declared type as a `Spec`. None unless it is a tensor of known dtype and rank.
 
-    Sizes that share a name of `_PLACEHOLDERS` need not be equal.
+    A size with a name of `_PLACEHOLDERS` becomes None: sizes that share such a name need not be equal.
     """
     if not isinstance(kind, TensorType) or kind.dtype is None or kind.shape is None:
         return None

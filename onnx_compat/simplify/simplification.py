@@ -35,7 +35,7 @@ class SimplifyReport(NamedTuple):
         nodes: The number of nodes before and after, those of subgraphs included. A call of a function is a node.
         bytes: The bytes of the model before and after, those of external data included.
         passes: The passes with the number of their rewrites, in the order in which they run.
-        untraced: Node name -> why its results are not known to the passes. Such a node is kept.
+        untraced: Node name -> why the trace does not know the results of the node.
     """
 
     nodes: Tuple[int, int]
@@ -62,8 +62,8 @@ def simplify(
 ) -> Tuple["Proto", SimplifyReport]:
     """Return a smaller model with the same results, and a report.
 
-    Inputs, outputs and the nodes that stay keep their names. Metadata, functions, the declared types of values that stay,
-    and external data that does not change are kept too. A node that no pass changes is identical to the byte.
+    Inputs, outputs and the nodes that stay keep their names. Metadata, functions, the declared types of values that
+    stay, and external data that does not change are kept too. A node that no pass changes is identical to the byte.
 
     Args:
         proto: An onnx.ModelProto, which is not changed.
@@ -94,9 +94,12 @@ def simplify(
 def simplify_loaded(
     proto: "Proto", model: Model, has_new_shapes: bool = False, growth: float = GROWTH
 ) -> Tuple["Proto", SimplifyReport]:
-    """Simplify a model that `load` has read. Arguments and result are those of `simplify`.
+    """Simplify a model that `load` has read. Return (simplified ModelProto, report). `proto` is not changed.
 
-    `model`: the loaded model, with the new shapes of inputs. `has_new_shapes`: whether there are any.
+    - proto: the ModelProto of the model.
+    - model: the loaded model, with the new shapes of inputs.
+    - has_new_shapes: whether the shape of an input is new. The result then declares the new shapes.
+    - growth: the factor by which the bytes of the model may grow.
     """
     import onnx
 
@@ -122,7 +125,8 @@ def simplify_loaded(
 def _run_passes(draft: GraphDraft, report: PassReport) -> None:
     """Run the passes on a graph, then on the subgraphs of its nodes. Add the rewrites of each pass to `report`.
 
-    The passes run on the graph again if its subgraphs read fewer of its values then. Below IR version 4, subgraphs stay.
+    If the simplified subgraphs read fewer values of the graph, the passes run on the graph once more. Below IR version
+    4, subgraphs are not changed.
     """
     _run_rounds(draft, report)
     if draft.model.ir_version < 4:  # an initializer of a subgraph would be an input of the subgraph

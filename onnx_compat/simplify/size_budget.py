@@ -33,8 +33,8 @@ def stored_bytes(tensor: Proto) -> int:
 class SizeBudget:
     """The bytes of a model while it is simplified, and their limit.
 
-    `used`: the bytes of the nodes and tensors. `limit`: `growth` times the bytes at the beginning, and at least `SLACK`
-    more than these.
+    - used: the bytes of the model now.
+    - limit: `growth` times the bytes at the beginning, but at least `SLACK` more than the bytes at the beginning.
     """
 
     def __init__(self, used: int, growth: float) -> None:
@@ -51,7 +51,10 @@ class SizeBudget:
 
 
 def digest_of_elements(tensor: Any) -> bytes:
-    """Return a digest of the elements of a TensorProto."""
+    """Return a digest of the dtype, the shape and the elements of a TensorProto.
+
+    Equal elements that are stored in different fields have different digests.
+    """
     digest = hashlib.sha256()
     for field, value in tensor.ListFields():
         if field.name not in ("name", "doc_string", "metadata_props"):

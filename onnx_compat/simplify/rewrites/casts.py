@@ -3,8 +3,8 @@
     Cast(x, t)            =>  x, where x has the type t
     Cast(Cast(x, a), b)   =>  Cast(x, b), where the first cast keeps every value
 
-The trace gives the type of x; where it fails, the operator that computes x may. In a chain, nothing else reads the value in
-between.
+The trace gives the type of x; where it fails, the operator that computes x may. In a chain, nothing else reads the
+value in between.
 """
 
 from typing import Any, Optional
@@ -123,7 +123,7 @@ def _can_merge(source: DType, middle: DType, last: DType) -> bool:
 
 
 def _cast_dtype(node: DraftNode) -> Optional[DType]:
-    """Return the type of a Cast's result; None for an unknown type. Before opset 6, the attribute is a text."""
+    """Return the type of a Cast's result. None for an unknown type, and before opset 6, where `to` is a text."""
     to = node.attribute("to")
     try:
         return DType.of(to) if isinstance(to, int) else None
@@ -136,7 +136,7 @@ _EXACT_BITS = {"bfloat16": 8, "float16": 11, "float32": 24, "float64": 53}
 
 
 def keeps_values(source: DType, target: DType) -> bool:
-    """Whether a cast keeps every value of the dtype `source`."""
+    """Whether a cast to `target` keeps every value of the dtype `source`. False if that is not certain."""
     if source is target:
         return True
     if source.kind == "b":

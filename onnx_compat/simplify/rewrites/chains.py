@@ -9,7 +9,10 @@ __all__ = ["inner_node"]
 
 
 def inner_node(draft: GraphDraft, node: DraftNode, operator: str) -> Optional[DraftNode]:
-    """Return the node of an operator whose result only `node`, of the same operator, reads. None without such a node."""
+    """Return the node that computes the first input of `node`, if both nodes are of `operator`.
+
+    None: one of them is of another operator, or not only `node` reads the input.
+    """
     first = draft.producer(node.input(0)) if node.operator == operator else None
     is_pair = first is not None and first.operator == operator and draft.only_reader(node.input(0)) is node
     return first if is_pair else None

@@ -55,9 +55,10 @@ def _key(node: DraftNode) -> Tuple[Any, ...]:
 
 
 def _merge(draft: GraphDraft, node: DraftNode, earlier: DraftNode) -> bool:
-    """Make the readers of a node read the results of `earlier`, and remove the node from `draft`.
+    """Make the readers of a node read the results of `earlier`, and remove the node. Return whether it was removed.
 
-    Return False if an output of the graph forbids that.
+    It stays if it computes an output of the graph or a pinned value that `earlier` cannot compute under this name. It
+    stays too if a subgraph has a value of its own with the name of a result of `earlier`.
     """
     pairs = [(old, new) for old, new in zip(node.outputs, earlier.outputs) if old and draft.is_read(old)]
     if len(pairs) == 1:
@@ -76,7 +77,7 @@ def _initializers_example() -> Any:
 
 @model_pass("shared_initializers", "two initializers with the same data => one initializer", _initializers_example)
 def shared_initializers(draft: GraphDraft) -> int:
-    """Make readers of an initializer read an earlier one with the same data. Return the number of removed initializers."""
+    """Replace each initializer by an earlier one with the same data. Return the number of removed initializers."""
     count = 0
     groups: Dict[Tuple[Any, ...], List[str]] = {}
     for name, tensor in list(draft.initializers.items()):

@@ -2,8 +2,8 @@
 
     Concat(Concat(a, b), c)   =>  Concat(a, b, c)
 
-Conditions: both join along the same axis; nothing else reads the inner result. An axis from the end, and an axis from the
-front, are the same only where the rank is known.
+Conditions: both join along the same axis; nothing else reads the inner result. An axis from the end, and an axis from
+the front, are the same only where the rank is known.
 """
 
 from typing import Any
@@ -42,6 +42,9 @@ def merged_concats(draft: GraphDraft) -> int:
 
 
 def _axis(draft: GraphDraft, node: DraftNode) -> int:
-    """Return the axis of a Concat from the front; from the end if the rank is not known. Before opset 4, the default is 1."""
+    """Return the axis of a Concat, counted from the front. A negative axis stays if the rank is not known.
+
+    Before opset 4, the axis is 1 by default.
+    """
     axis, spec = int(node.attribute("axis", 1)), draft.spec(node.outputs[0])
     return axis + spec.rank if axis < 0 and spec is not None else axis

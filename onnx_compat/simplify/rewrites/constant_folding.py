@@ -45,7 +45,11 @@ def constant_folding(draft: GraphDraft) -> int:
 
 
 def _foldable(draft: GraphDraft) -> List[DraftNode]:
-    """Return the nodes whose results are all known, and that are not computed from dequantized weights."""
+    """Return the nodes whose results are known, as far as they are read.
+
+    A node that computes an output of the graph or a pinned value is left out. So is a DequantizeLinear, and each node
+    that is computed from its results, except Shape and Size.
+    """
     dequantized: Set[str] = set()
     nodes: List[DraftNode] = []
     for node in draft.nodes:
@@ -75,7 +79,7 @@ def _choose(draft: GraphDraft, nodes: List[DraftNode]) -> Set[DraftNode]:
 
 
 def _enlarges(draft: GraphDraft, node: DraftNode, size: int) -> bool:
-    """Whether a result of a node has more than `size` bytes, and the results have more bytes than node and operands."""
+    """Whether a result of a node has at least `size` bytes, and all results exceed the bytes of node and operands."""
     results = [_result_bytes(draft, name) for name in node.outputs]
     operands = sum(_result_bytes(draft, name) for name in node.inputs)
     return max(results, default=0) >= size and sum(results) > operands + node.proto.ByteSize()

@@ -47,6 +47,9 @@ def equal_values(draft: GraphDraft) -> int:
 
 
 def _note(draft: GraphDraft, first: Dict[Any, str], name: str) -> str:
-    """Return the first name of the values that equal the value `name`: `name` itself if it is the first."""
+    """Return the first noted value that equals the value `name`: `name` itself if it is the first, which is noted then.
+
+    `first`: identity -> name of the first value. It is extended in place.
+    """
     key = draft.identity(name)
     return name if key is None else first.setdefault(key, name)

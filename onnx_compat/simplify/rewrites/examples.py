@@ -14,9 +14,10 @@ NodeText = Sequence[Any]
 def example(*nodes: NodeText, shape: Sequence[Any] = ("N", 2), opset: int = 17, **constants: Any) -> Any:
     """Return a ModelProto with the input `x` of type float32, and the output `y` of type float32.
 
-    - nodes: see `NodeText`.
-    - shape: the shape of `x`.
-    - constants: the initializers. A float becomes float32.
+    - nodes: (operator, inputs, outputs) or (operator, inputs, outputs, attributes) for each node: see `NodeText`.
+    - shape: the shape of `x`. A text is the name of a size.
+    - opset: the version of ai.onnx.
+    - constants: name -> elements of the initializers. Floats become float32.
     """
     import onnx
 

@@ -52,7 +52,10 @@ def _matrix_product(draft: GraphDraft, name: str, reader: DraftNode) -> Optional
 
 
 def _is_addend(draft: GraphDraft, addend: str, product: str) -> bool:
-    """Whether a value broadcasts to the product of two matrices, which keeps its shape. A symbolic size decides nothing."""
+    """Whether the value `addend` of rank 1 or 2 broadcasts to the shape of the value `product`.
+
+    False also if a size is symbolic and may differ from that of the product.
+    """
     spec, shape = draft.spec(addend), draft.spec(product)
     if spec is None or shape is None or not 1 <= spec.rank <= 2:
         return False

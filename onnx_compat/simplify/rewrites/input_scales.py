@@ -3,9 +3,9 @@
     Conv(Mul(x, c), w, b) => Conv(x, c*w, b)
     Conv(Div(x, c), w, b) => Conv(x, w/c, b)
 
-Conditions: the weights are an initializer, the constant has one number other than zero, and nothing else reads the scaled
-input. The padding of a convolution is zero, with and without the factor. A MatMul keeps the factor of its input: in
-transformers, it often ends a Gelu, which onnxruntime 1.31 fuses only as a whole.
+Conditions: the weights are an initializer, the constant has one number other than zero, and nothing else reads the
+scaled input. The padding of a convolution is zero, with and without the factor. A MatMul keeps the factor of its input:
+in transformers, it often ends a Gelu, which onnxruntime 1.31 fuses only as a whole.
 """
 
 from typing import Any, Optional
@@ -54,10 +54,10 @@ def input_scales(draft: GraphDraft) -> int:
 
 
 def _find_factor(draft: GraphDraft, node: DraftNode, rank: int) -> Optional[int]:
-    """Return the index of the constant factor of a Mul, or of the constant divisor of a Div. None without such a constant.
+    """Return the index of the input with the constant factor of a Mul, or the constant divisor of a Div.
 
-    The constant has one finite number other than zero. `rank`: the rank of the scaled tensor, which that of the other
-    operand must equal.
+    None: the node has no such constant, or the other operand may have another rank than `rank`. The constant has one
+    finite number other than zero. `rank`: the rank of the scaled tensor.
     """
     for index in {"Mul": (1, 0), "Div": (1,)}.get(node.operator, ()):
         array, spec = draft.constant(node.input(index)), draft.spec(node.input(1 - index))

@@ -49,7 +49,10 @@ def known_branches(draft: GraphDraft) -> int:
 
 
 def _splice(draft: GraphDraft, node: DraftNode, branch: Any) -> None:
-    """Replace an If of `draft` by the nodes and initializers of a branch, in place. An Identity gives each output its name."""
+    """Replace the If `node` of `draft` by the nodes and initializers of the GraphProto `branch`.
+
+    An Identity gives each output its name.
+    """
     import onnx
 
     knowledge = subgraph_knowledge(branch, draft)
@@ -66,7 +69,10 @@ def _splice(draft: GraphDraft, node: DraftNode, branch: Any) -> None:
 
 
 def _rename_values(draft: GraphDraft, node: DraftNode, graph: Any) -> Dict[str, str]:
-    """Rename the values of a branch whose names another value has, in place. Return old name -> name for every value."""
+    """Rename the values of `graph`, a copy of a branch, whose names the model uses elsewhere, in place.
+
+    Return old name -> new name for every value of the branch, also for those that keep their names.
+    """
     elsewhere: Set[str] = draft.inputs | draft.outputs | draft.initializers.keys() | draft.sparse
     elsewhere.update(node.outputs)
     for reader in draft.nodes:

@@ -4,12 +4,12 @@
     Mul(Conv(x, w, b), f)               =>  Conv(x, f*w, f*b); also Div
     Add(Conv(x, w, b), s)               =>  Conv(x, w, b + s); also Sub
 
-The layer is a Conv, ConvTranspose, Gemm or BatchNormalization, or for a scale alone a MatMul. Conditions: the weights, the
-bias and the statistics are initializers; a constant has one number, or one for each channel; nothing else reads the value
-in between. A BatchNormalization that is training stays.
+The layer is a Conv, ConvTranspose, Gemm or BatchNormalization, or for a scale alone a MatMul. Conditions: the weights,
+the bias and the statistics are initializers; a constant has one number, or one for each channel; nothing else reads the
+value in between. A BatchNormalization that is training stays.
 
-The pass `weight_folding` does the same in recorded programs, and shares the arithmetic. This pass is another one, because
-an ONNX model has no recorded program: names, types and the bytes of a node that stays must not change.
+The pass `weight_folding` does the same in recorded programs, and shares the arithmetic. This pass is another one,
+because an ONNX model has no recorded program: names, types and the bytes of a node that stays must not change.
 """
 
 from typing import Any, Dict, Optional

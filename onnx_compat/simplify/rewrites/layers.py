@@ -20,7 +20,9 @@ class ChannelLayer:
 
     - node: a Conv, ConvTranspose, Gemm, BatchNormalization or MatMul.
     - weights, dtype: the carrier array of its weights, and their type.
-    - rank: the rank of its result. `axis`, `channels`: the axis of the result with the channels, and their number.
+    - rank: the rank of its result.
+    - axis, channels: the axis of the result with the output channels, and the number of these channels.
+    - groups: the number of groups of a ConvTranspose; 1 for any other operator.
     """
 
     def __init__(self, node: DraftNode, weights: np.ndarray, dtype: DType, rank: int) -> None:
@@ -45,11 +47,14 @@ class ChannelLayer:
         return 1 if self.node.operator in ("ConvTranspose", "MatMul") else 0
 
     def fold(self, draft: GraphDraft, scale: Optional[np.ndarray], shift: Optional[np.ndarray]) -> bool:
-        """Fold a scale, then a shift, of the channels into the weights and the bias. Each is a vector of float64.
+        """Fold a scale, then a shift, of the channels into the weights and the bias. Return whether they were folded.
+
+        `scale` and `shift` are vectors of float64, with a number for each channel; None: there is none.
 
         Return False, and change nothing, in these cases:
 
-        - The bias is not constant, or has not one number for each channel, or the operator has no bias.
+        - The bias is not constant, or has neither one number nor one for each channel.
+        - There is a shift for a MatMul, which has no bias, or a Gemm has a `beta` of 0.
         - A new number is not finite or loses its digits in the dtype, or the size budget does not suffice.
         """
         if self.node.operator == "MatMul" and shift is not None:
@@ -88,7 +93,10 @@ class ChannelLayer:
         return scaled.reshape(weights.shape)
 
     def _bias(self, draft: GraphDraft) -> Optional[np.ndarray]:
-        """Return the bias of each channel as float64: zeros without a bias. None if it is not constant for a channel."""
+        """Return the bias of each channel as float64: zeros without a bias.
+
+        None: the bias is not constant, or has neither one number nor one for each channel.
+        """
         if not self.node.input(2):
             return np.zeros(self.channels)
         array = draft.constant(self.node.input(2))
@@ -110,7 +118,10 @@ def has_digits(exact: np.ndarray, rounded: np.ndarray) -> bool:
 
 
 def find_layer(draft: GraphDraft, name: str, reader: DraftNode) -> Optional[ChannelLayer]:
-    """Return the layer that computes a value which only the node `reader` reads. None without such a layer."""
+    """Return the layer with constant float weights that computes the value `name`.
+
+    None: there is no such layer, or its rank is not known, or not only the node `reader` reads the value.
+    """
     node = draft.producer(name)
     if node is None or node.operator not in _LAYERS or draft.only_reader(name) is not reader:
         return None
@@ -134,12 +145,16 @@ def _rank(draft: GraphDraft, node: DraftNode, weights: Optional[np.ndarray]) -> 
 
 
 def _is_inference(draft: GraphDraft, node: DraftNode) -> bool:
-    """Whether a BatchNormalization uses given statistics for each channel, and only its first result is read."""
+    """Whether a BatchNormalization has constant statistics for each channel, and only its first result is read."""
     return normalization_factors(draft, node) is not None
 
 
 def normalization_factors(draft: GraphDraft, node: DraftNode) -> Optional[Tuple[np.ndarray, np.ndarray]]:
-    """Return (scale, shift) of each channel of a BatchNormalization. None if it is training, or if they are not known."""
+    """Return (scale, shift) of each channel of a BatchNormalization, as vectors of float64. None in these cases:
+
+    - The node is training, has statistics for each element, or has another result that is read.
+    - The scale, the bias or a statistic is no initializer.
+    """
     is_training = node.attribute("training_mode", 0) or (draft.opset < 7 and not node.attribute("is_test", 0))
     if (
         is_training

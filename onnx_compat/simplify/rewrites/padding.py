@@ -4,7 +4,8 @@
     AveragePool(Pad(x, p)) =>  AveragePool(x) with the pads p, which count as elements
 
 Conditions: the pads are constant, not negative, and on spatial axes alone; the padding is zero; nothing else reads the
-padded value. The pool has no pads of its own, no `ceil_mode`, and windows that are larger than the pads, as runtimes demand.
+padded value. The pool has no pads of its own and no `ceil_mode`. Its windows are larger than the pads, as runtimes
+demand.
 """
 
 from typing import Any, List, Optional
@@ -26,7 +27,7 @@ def _example() -> Any:
 
 @model_pass("layer_padding", "Conv(Pad(x, p), w) => Conv(x, w) with the pads p; also AveragePool", _example)
 def layer_padding(draft: GraphDraft) -> int:
-    """Fold each Pad of `draft` into the Conv or AveragePool that reads its result. Return the number of removed nodes."""
+    """Fold each Pad of `draft` into the Conv or AveragePool that reads it. Return the number of removed nodes."""
     count = 0
     for node in list(draft.nodes):
         pad = draft.producer(node.input(0)) if node.operator in ("AveragePool", "Conv") else None
@@ -49,7 +50,8 @@ def layer_padding(draft: GraphDraft) -> int:
 def _spatial_padding(draft: GraphDraft, pad: DraftNode) -> Optional[List[int]]:
     """Return the pads of the spatial axes: those at the beginning of each axis, then those at the end.
 
-    None if the padding is not zero, not constant, negative, or on the batch or the channels.
+    None: the mode is not "constant"; the fill is not zero; a pad is negative, or on the batch or the channels; the pads
+    or the fill are not known; the Pad has an input for axes, or no spatial axes.
     """
     if pad.attribute("mode", b"constant") != b"constant" or pad.input(3):
         return None

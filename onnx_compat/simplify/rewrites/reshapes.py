@@ -3,9 +3,9 @@
     Reshape(x, Concat(Shape(x), ...))   =>  Reshape(x, [0, 4, -1])
     Reshape(Squeeze(x), sizes)          =>  Reshape(x, sizes); also Flatten, Unsqueeze
 
-The trace of the model gives the sizes of the result. At most one size may differ at run time from the size of `x` on the
-same axis; it becomes -1. A 0 copies the size of `x`. A 0 beside a -1 is not written, because no runtime accepts it for an
-empty tensor. In a chain, nothing else reads the values in between.
+The trace of the model gives the sizes of the result. At most one size may differ at run time from the size of `x` on
+the same axis; it becomes -1. A 0 copies the size of `x`. A 0 beside a -1 is not written, because no runtime accepts it
+for an empty tensor. In a chain, nothing else reads the values in between.
 """
 
 from typing import Any, List, Optional, Sequence
@@ -85,7 +85,10 @@ def _set_target(draft: GraphDraft, node: DraftNode, operand: str, target: Sequen
 
 
 def _target(draft: GraphDraft, operand: str, result: str) -> Optional[List[int]]:
-    """Return the constant shape of a Reshape from one value to the shape of another; None without such a shape."""
+    """Return the constant shape, with 0 and -1, with which a Reshape of `operand` gives the shape of `result`.
+
+    None: a shape is not known, or no constant shape fits.
+    """
     before, after = draft.spec(operand), draft.spec(result)
     if before is None or after is None:
         return None
@@ -93,7 +96,11 @@ def _target(draft: GraphDraft, operand: str, result: str) -> Optional[List[int]]
 
 
 def constant_target(before: Sequence[Extent], after: Sequence[Extent]) -> Optional[List[int]]:
-    """Return the elements of the second input of a Reshape, with 0 and -1 for sizes of run time. None without such a shape."""
+    """Return the constant shape with which a Reshape turns the shape `before` into the shape `after`.
+
+    A symbolic size becomes 0 if `before` has it on the same axis, else -1. None: `after` has an axis of length 0, or
+    the constant shape would have two -1, or a -1 beside a 0.
+    """
     target: List[int] = []
     for axis, size in enumerate(after):
         if is_static(size):

@@ -2,8 +2,8 @@
 
     Slice(Slice(x, a on axis 1), b on axis 2)   =>  Slice(x, a and b on axes 1 and 2)
 
-Conditions: the bounds, axes and steps are initializers of one dtype; no axis occurs twice; nothing else reads the value in
-between.
+Conditions: the bounds, axes and steps are initializers of one dtype; no axis occurs twice; nothing else reads the value
+in between.
 """
 
 from typing import Any, List, Optional, Tuple
@@ -55,7 +55,11 @@ def merged_slices(draft: GraphDraft) -> int:
 
 
 def _bounds(draft: GraphDraft, node: DraftNode) -> Optional[Tuple[List[int], ...]]:
-    """Return (starts, ends, axes, steps) of a Slice, with axes from the front. None if one of them is not constant."""
+    """Return (starts, ends, axes, steps) of a Slice, with axes counted from the front.
+
+    Omitted axes are the first ones, and omitted steps are 1. None: one of the inputs is not constant, or the rank is
+    not known.
+    """
     spec = draft.spec(node.input(0))
     given = [draft.constant(name) if name else None for name in [*node.inputs[1:], "", ""][:4]]
     if spec is None or any(array is None for array, name in zip(given, node.inputs[1:]) if name):
