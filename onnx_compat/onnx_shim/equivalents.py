@@ -111,7 +111,9 @@ _UNMATCHED = (3, 4, 8, 9)
 
 
 def _multi_head_attention(call: NodeCall) -> Optional[NodeCall]:
-    """Return an Attention of ai.onnx for separate queries, keys and values of rank 3. None in these cases:
+    """Return an Attention of ai.onnx for separate queries, keys and values of rank 3.
+
+    Return None in these cases:
 
     - A query, key or value is omitted, or has another rank.
     - The call has an input or a result that Attention lacks, or only one of past_key and past_value.
@@ -177,7 +179,9 @@ def _grid_sample(call: NodeCall) -> Optional[NodeCall]:
 
 
 def _attention(call: NodeCall) -> Optional[NodeCall]:
-    """Return an Attention-23 call as Attention-24, and a later call as Attention-23. None in these cases:
+    """Return an Attention-23 call as Attention-24, and a later call as Attention-23.
+
+    Return None in these cases:
 
     - The mask has another number of keys than key and past_key together, or one of these sizes is not static. The
       versions differ for a shorter mask.

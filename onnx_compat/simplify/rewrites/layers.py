@@ -150,7 +150,9 @@ def _is_inference(draft: GraphDraft, node: DraftNode) -> bool:
 
 
 def normalization_factors(draft: GraphDraft, node: DraftNode) -> Optional[Tuple[np.ndarray, np.ndarray]]:
-    """Return (scale, shift) of each channel of a BatchNormalization, as vectors of float64. None in these cases:
+    """Return (scale, shift) of each channel of a BatchNormalization, as vectors of float64.
+
+    Return None in these cases:
 
     - The node is training, has statistics for each element, or has another result that is read.
     - The scale, the bias or a statistic is no initializer.
