@@ -21,7 +21,7 @@ class OnnxEmitter(BitLowering):
 
     # -- natives -------------------------------------------------------------------------------------------------------
     def natives(self) -> Dict[Tuple[str, str], Native]:
-        """Return the operators that the target has as a whole, and that take several primitives otherwise."""
+        """Return (domain, operator) -> `Native` for the operators that the target may have as a whole."""
         return {**natives_of_offer(self.offer), **super().natives()}
 
     def has(self, primitive: str) -> bool:

@@ -57,7 +57,10 @@ class GuardedProgram(Compiled):
 
     @property
     def native(self) -> Any:
-        """The session of onnxruntime; None before the first run in this process."""
+        """The session of onnxruntime in this process; None before it is opened.
+
+        It is opened at once if the program is trusted, else by the first run in this process.
+        """
         return None if self._opened is None else self._opened.native
 
     def run(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:

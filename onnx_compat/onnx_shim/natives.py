@@ -74,7 +74,10 @@ _COMPOSED: Dict[str, Callable[[NodeCall], bool]] = {
 
 
 def natives_of_offer(offer: OperatorOffer) -> Dict[Tuple[str, str], Native]:
-    """Return (domain, operator) -> `Native` for the operators that a target may have as a whole."""
+    """Return (domain, operator) -> `Native` for the operators that a target may have as a whole.
+
+    `accepts` of the `Native` decides for each node.
+    """
     names = [("", operator) for operator in OPERATORS if offer.signature(operator) is not None]
     return {
         (domain, operator): Native(_Acceptance(offer), "%s%s:%s" % (_PREFIX, domain, operator), False)

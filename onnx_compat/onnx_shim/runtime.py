@@ -49,8 +49,8 @@ def open_session(
       onnxruntime itself would use the CPU.
     - is_trial: whether onnxruntime neither optimises the model nor starts threads.
     - optimised: whether onnxruntime optimises the model if `is_trial` is False.
-    - shared: name -> array of the initializers that the model refers to: see `write_program`. They must outlive the
-      session. None: the model holds every initializer.
+    - shared: name -> array of the initializers that the model refers to as external data without a file. The arrays
+      must outlive the session. None: the model holds every initializer.
     """
     import onnxruntime
 

@@ -189,7 +189,10 @@ class OnnxShim(Shim):
             file.write(content)
 
     def preview(self, program: Program, form: str) -> Preview:
-        """Return the operators that `export` would write, with those of subgraphs. Raises the errors of `export`."""
+        """Return the number of nodes of each operator that `export` would write, with those of subgraphs.
+
+        Raises UnsupportedError for a node that onnxruntime cannot run, and for weights that one file cannot hold.
+        """
         return Preview(Counter(node.op_type for node in _walk(self._write(program).graph)))
 
     def _write(self, program: Program) -> Any:

@@ -92,7 +92,10 @@ class GraphDraft:
         return bool(self._readers.get(name)) or name in self.outputs or name in self.pinned
 
     def only_reader(self, name: str) -> Optional[DraftNode]:
-        """Return the node that alone reads a value, as one of its inputs, once. None if there is no such node."""
+        """Return the node that alone reads a value, as one of its inputs, once.
+
+        None: there is no such node, or the value is an output of the graph or in `pinned`.
+        """
         readers = self._readers.get(name, {})
         if len(readers) != 1 or name in self.outputs or name in self.pinned:
             return None

@@ -17,7 +17,7 @@ SLACK = 64 * 2**10
 
 
 def stored_bytes(tensor: Proto) -> int:
-    """Return the bytes that a TensorProto takes, with data in another file counted."""
+    """Return the bytes that a TensorProto takes. Its data in another file counts, unless its dtype is not known."""
     size = int(tensor.ByteSize())
     if tensor.data_location != 1:
         return size

@@ -34,7 +34,10 @@ def _unary(operator: str, otherwise: Any = None) -> Callable[[Any, Value], Value
 
 
 def _wrapping(operator: str) -> Callable[[Any, Value, Value], Value]:
-    """Return a method for a binary primitive whose result wraps: an operator in any dtype of the same or more bits."""
+    """Return a method that emits a binary primitive as `operator`, in a dtype of the same or more bits.
+
+    The result of integers wraps. The method raises UnsupportedError if the target has no such dtype.
+    """
 
     def apply_wrapping(self: "ElementwiseLowering", x: Value, y: Value) -> Value:
         return self.call(operator, [x, y], ladder=WRAPPING)

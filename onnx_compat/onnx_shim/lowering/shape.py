@@ -111,7 +111,10 @@ class ShapeLowering(DivisionLowering):
         return steps[axis] == 1 and is_equal(starts.dims[axis], 0) and is_full
 
     def _take_slices(self, x: Value, starts: Sizes, ends: Sizes, steps: Sequence[int], axes: Sequence[int]) -> Value:
-        """Slice by Gather, for opset 9, whose Slice has neither steps nor bounds that are computed."""
+        """Return a slice of x by a Gather along each of `axes`, for opset 9.
+
+        The Slice of opset 9 has neither steps nor computed bounds.
+        """
         for axis in axes:
             length = self.scalar(self.dim(x, axis), dtypes.int64)
             first, last = (self.scalar(sizes.scalars[axis], dtypes.int64) for sizes in (starts, ends))
@@ -119,7 +122,10 @@ class ShapeLowering(DivisionLowering):
         return x
 
     def _indices_of_slice(self, length: Value, first: Value, last: Value, step: int) -> Value:
-        """Return the indices that a slice of an axis selects, by Python's rules."""
+        """Return the indices that the slice `first:last:step` of an axis selects, by Python's rules.
+
+        The result is an int64 vector. `length`, the length of the axis, `first` and `last` are int64 scalars.
+        """
         zero, unit = self.scalar(0, dtypes.int64), self.scalar(1, dtypes.int64)
         low, high = (zero, length) if step > 0 else (self.neg(unit), self.sub(length, unit))
         bounds = []

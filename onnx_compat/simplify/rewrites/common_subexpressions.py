@@ -29,7 +29,7 @@ def _example() -> Any:
 
 @model_pass("common_subexpressions", "f(x), f(x) => f(x) once", _example)
 def common_subexpressions(draft: GraphDraft) -> int:
-    """Replace a node by an earlier node that computes the same results. Return the number of removed nodes."""
+    """Replace nodes of `draft` by earlier nodes with the same results. Return the number of removed nodes."""
     count = 0
     first: Dict[Any, DraftNode] = {}
     for node in list(draft.nodes):

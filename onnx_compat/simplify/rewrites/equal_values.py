@@ -47,9 +47,9 @@ def equal_values(draft: GraphDraft) -> int:
 
 
 def _note(draft: GraphDraft, first: Dict[Any, str], name: str) -> str:
-    """Return the first noted value that equals the value `name`: `name` itself if it is the first, which is noted then.
+    """Return the name of the first noted value that equals the value `name`. Without such a value, return `name`.
 
-    `first`: identity -> name of the first value. It is extended in place.
+    `first`: identity -> name of the first noted value. `name` is added, in place, if it has a new identity.
     """
     key = draft.identity(name)
     return name if key is None else first.setdefault(key, name)

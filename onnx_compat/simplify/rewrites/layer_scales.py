@@ -49,7 +49,10 @@ def layer_scales(draft: GraphDraft) -> int:
 
 
 def _affine(draft: GraphDraft, node: DraftNode, layer: ChannelLayer) -> Optional[ChannelMap]:
-    """Return the scale or shift of channels that a node applies to a layer's result. None for any other node."""
+    """Return the scale and shift of channels that a node applies to the result of a layer.
+
+    None: the node is another operator, or its numbers are not constants with one number, or one for each channel.
+    """
     name = layer.output
     if node.operator == "BatchNormalization":
         factors = normalization_factors(draft, node) if layer.axis == 1 and node.input(0) == name else None
