@@ -83,7 +83,7 @@ class Base(Emitter):
         return self.raw.BitwiseXor(x=bits, y=self.number(np.iinfo(np.int64).min, bits.dtype))
 
     def accumulation_dtype(self, x: TfTensor) -> str:
-        """Return the name of the accumulator dtype for sums of products of this tensor: "float64" for float64, else "float32"."""
+        """Return the name of the dtype that accumulates products of x: "float64" for float64, else "float32"."""
         return "float64" if x.dtype == self.tf.float64 else "float32"
 
     # -- constants -----------------------------------------------------------------------------------------------------

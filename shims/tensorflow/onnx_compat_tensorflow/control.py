@@ -106,8 +106,8 @@ class Control(Base):
         The gradient of an x on which the output does not depend is 0. If an op has no registered gradient
         (LookupError), `composed_gradient` of the core computes the gradients.
 
-        `refusal`: why the core cannot compute the gradients; "" if it can. Raises UnsupportedError with this reason if
-        an op has no registered gradient and `refusal` is not "".
+        `bodies[0]` is called with `xs` and `captures`. `refusal`: why the core cannot compute the gradients; "" if it
+        can. Raises UnsupportedError with this reason if an op has no registered gradient and `refusal` is not "".
         """
         tf = self.tf
         try:
@@ -132,7 +132,8 @@ class Control(Base):
         spec: the type of the result.
 
         TensorArray.stack fails for an array without elements, if the shape of an element has unknown sizes. If `length`
-        is not known either, a cond returns an empty tensor in this case, in which the unknown sizes are 0.
+        is not known either, a cond handles an array without elements. It then returns an empty tensor whose unknown
+        sizes are 0.
         """
         sizes = static_shape(spec.shape[1:])
         if None not in sizes or length.known:

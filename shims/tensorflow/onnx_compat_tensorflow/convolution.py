@@ -40,7 +40,9 @@ class Convolution(Windows):
     def _with_input_channels(
         self, x: TfTensor, w: TfTensor, groups: int, outputs: Size
     ) -> Tuple[TfTensor, TfTensor, int]:
-        """Return (x, w, groups) of an equal convolution that has an input channel. The kernels fail without any.
+        """Return (x, w, groups) of an equivalent convolution with at least one input channel.
+
+        The kernels fail without input channels.
 
         - The static number of channels of x or w is not 0: x, w and groups are returned unchanged.
         - The static number is 0: x and w are replaced by zeros with a single input channel, and groups by 1.
@@ -75,8 +77,10 @@ class Convolution(Windows):
     def _is_misread_column(self, window: Window, x: TfTensor) -> bool:
         """Whether the kernel of Conv2D may read wrong pixels, because the result may have a width of 1.
 
-        oneDNN (TensorFlow 2.21 on CPUs) then advances by the horizontal stride from row to row. It needs images of one
-        channel, a vertical stride of 1, several images and several rows.
+        For such a result, oneDNN (TensorFlow 2.21 on CPUs) advances by the horizontal stride from row to row. This
+        happens only for several images of one channel and several rows, with a vertical stride of 1.
+
+        Returns False if a probe shows that this TensorFlow computes the result correctly.
         """
         (vertical, horizontal), (images, height, width, channels) = window.strides, self.shape_list(x)
         if vertical > 1 or horizontal == 1 or channels not in (1, None) or images == 1 or height == 1:
@@ -86,7 +90,7 @@ class Convolution(Windows):
         return not self.features.holds("Conv2D of a column", self.accumulation_dtype(x))
 
     def _swap_plane(self, x: TfTensor, axis: int) -> TfTensor:
-        """Return a tensor of rank 4 with the axes `axis` and `axis + 1` swapped."""
+        """Return a tensor of rank 4 with the axes `axis`, which is 0 or 1, and `axis + 1` swapped."""
         perm = [0, 2, 1, 3] if axis else [1, 0, 2, 3]
         return self.op("Transpose", x, perm=self.vector(perm, self.tf.int32))
 
@@ -203,6 +207,9 @@ def _with_unit_strides(window: Window) -> Window:
 
 
 def _has_several_columns(window: Window, width: int) -> bool:
-    """Whether a plane of this static width gives a result of at least two columns. False if a size is not static."""
+    """Whether a convolution of a plane of this static width has a result of at least two columns.
+
+    Returns False if the kernel or the padding of the width is not static.
+    """
     sizes = (window.kernel[1], *window.pads[1])
     return all(isinstance(size, int) for size in sizes) and window.counts([0, width])[1] > 1

@@ -119,10 +119,11 @@ class Elementwise(Base):
         return self.op("AddV2", x, y)
 
     def _is_mistaken_for_value(self, biased: TfTensor, constant: TfTensor) -> bool:
-        """Whether the graph optimizer may rewrite BiasAdd(x, bias) + constant to BiasAdd(constant, bias) + x wrongly.
+        """Whether TensorFlow's graph optimizer may rewrite the sum of a BiasAdd, `biased`, and a constant wrongly.
 
-        It does so also for a constant whose last axis has length 1, which the kernel refuses (TensorFlow 2.21). It does
-        not rewrite a subtraction.
+        The optimizer rewrites BiasAdd(x, bias) + constant to BiasAdd(constant, bias) + x. The kernel of BiasAdd refuses
+        a constant whose last axis has length 1 and must be broadcast (TensorFlow 2.21). The optimizer does not rewrite
+        a subtraction.
         """
         if getattr(getattr(biased, "op", None), "type", "") != "BiasAdd" or self.known_value(constant) is None:
             return False
@@ -264,7 +265,10 @@ class Elementwise(Base):
         return self.op("Equal", x, y)
 
     def logical_not(self, x: TfTensor) -> TfTensor:
-        """Return not x, as x == False: TensorFlow's optimiser rewrites LogicalNot(Less) to GreaterEqual, wrong for NaN."""
+        """Return not x, computed as x == False.
+
+        TensorFlow's optimiser would rewrite LogicalNot(Less) to GreaterEqual, which is wrong for NaN.
+        """
         return self.raw.Equal(x=x, y=self.number(False, x.dtype))
 
     def logical_xor(self, x: TfTensor, y: TfTensor) -> TfTensor:

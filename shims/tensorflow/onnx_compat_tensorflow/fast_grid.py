@@ -32,7 +32,7 @@ def _can_use_probability(_: object, inputs: Sequence[Any], attributes: Attribute
 
 
 class FastGrid(Base):
-    """Native GridSample for zero padding: the image gets a border of two zeros, to which outer positions are clamped."""
+    """Native GridSample for zero padding. The image gets a border of two zeros; outer positions are clamped to it."""
 
     @native("GridSample", _can_use_probability, spatial=True, available=lambda _: is_installed())
     def grid_sample(self, X: TfTensor, grid: TfTensor, **attributes: Any) -> TfTensor:

@@ -10,7 +10,12 @@ __all__ = ["FastLstm"]
 
 
 def _can_use_block_lstm(_: object, inputs: Sequence[Any], attributes: Attributes) -> bool:
-    """Whether BlockLSTMV2 can compute an LSTM: accepted by `standard_recurrent`, float32, weights of static nonzero sizes."""
+    """Whether BlockLSTMV2 can compute an LSTM. All of these conditions must hold:
+
+    - `standard_recurrent` accepts the node.
+    - The input is float32.
+    - The sizes of the weights are static and not 0.
+    """
     lstm = standard_recurrent("LSTM", inputs, attributes)
     return (
         lstm is not None
@@ -20,7 +25,10 @@ def _can_use_block_lstm(_: object, inputs: Sequence[Any], attributes: Attributes
 
 
 class FastLstm(Elementwise):
-    """Native LSTM by BlockLSTMV2. Its gate order is input, forget, cell, output; ONNX has input, output, forget, cell."""
+    """Native LSTM by BlockLSTMV2.
+
+    The gate order of BlockLSTMV2 is input, forget, cell, output. ONNX has input, output, forget, cell.
+    """
 
     @native("LSTM", _can_use_block_lstm, available=lambda emitter: emitter.features.has("BlockLSTMV2"))
     def lstm(
@@ -66,5 +74,6 @@ class FastLstm(Elementwise):
         return states[-1]
 
     def _reorder_gates(self, gates: TfTensor) -> TfTensor:
+        """Reorder gates along axis 0 from the order of ONNX (i, o, f, c) to that of BlockLSTMV2 (i, f, c, o)."""
         i, o, f, c = self.raw.Split(axis=0, value=gates, num_split=4)
         return self.raw.ConcatV2(values=[i, f, c, o], axis=0)

@@ -44,7 +44,10 @@ def _is_float_matrix(_: object, inputs: Sequence[Any], __: object) -> bool:
 
 
 class FastPaths(Linear):
-    """Native methods of ONNX operators. The predicate of each @native accepts only nodes that the kernel computes as ONNX."""
+    """Native methods of ONNX operators.
+
+    The predicate of each @native accepts only nodes for which the kernel returns the numbers that ONNX defines.
+    """
 
     @native("Elu", _is_unit_elu)
     def elu(self, X: TfTensor, **_: object) -> TfTensor:

@@ -73,7 +73,7 @@ class Features:
 
     # -- behaviours ----------------------------------------------------------------------------------------------------
     def holds(self, behaviour: str, dtype: str = "float32") -> bool:
-        """Whether a test graph returns the expected numbers and signs, if it runs in `dtype`.
+        """Whether a test graph, run in `dtype`, returns the expected numbers and signs. The answer is cached.
 
         `behaviour`: the name of the test graph in `BEHAVIOURS`, such as "Maximum keeps NaN". Raises KeyError for any
         other name.
@@ -97,8 +97,10 @@ class Features:
 
         Returns None in these cases:
 
-        - The graph raises an OpError, a TypeError or a ValueError while it is built or run. Any other error passes.
+        - The graph raises an OpError, a TypeError or a ValueError while it is built or run.
         - The shape of the result contradicts the shape that TensorFlow inferred.
+
+        Other errors are not caught.
         """
         tf = self.tf
         graph = tf.Graph()

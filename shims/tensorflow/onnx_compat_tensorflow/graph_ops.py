@@ -13,10 +13,12 @@ _SOURCES = frozenset("Const Placeholder ReadVariableOp NoOp".split())
 
 
 def preview_operations(operations: Iterable[Tuple[str, str]], program: Program) -> Preview:
-    """Return the operations of the graph of a program, and those of each ONNX node: those in its name scope.
+    """Return a `Preview` of the graph of a program: how often each operation type occurs, and the types for each node.
 
-    `operations`: pairs (name, type) such as ("conv1/Conv2D", "Conv2D"). Constants, variables and inputs are counted in
-    total, but not for a node. ONNX nodes whose scopes have the same name share their operations.
+    An ONNX node has the operations in its name scope. Constants, variables and inputs are counted in total, but not for
+    a node. ONNX nodes whose scopes have the same name share their operations.
+
+    `operations`: pairs (name, type) such as ("conv1/Conv2D", "Conv2D").
     """
     listed = list(operations)
     nodes: Dict[str, List[str]] = {name: [] for name in _node_names(program.region)}

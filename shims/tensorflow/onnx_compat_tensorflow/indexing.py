@@ -63,10 +63,11 @@ class Indexing(Elementwise):
         return self._gather_slices(x, raw.ConcatV2(values=coordinates, axis=-1))
 
     def _gather_slices(self, x: TfTensor, indices: TfTensor) -> TfTensor:
-        """Return the slices of x at `indices`, also if they are empty: GatherNd refuses an x without elements.
+        """Return the slices of x at `indices`, as GatherNd does, also if a slice has no elements.
 
-        Slices that may be empty are taken from x with its indexed axes joined, by their positions on the joined axis.
-        GatherNd of a table of these positions still refuses an index out of range.
+        GatherNd refuses an x without elements. If slices may be empty, the indexed axes of x are joined to one axis,
+        and a gather takes the slices along it. Their positions come from GatherNd of a table of all positions, which
+        refuses an index out of range.
         """
         raw, depth = self.raw, self.shape_list(indices)[-1]
         if not depth or all(self.shape_list(x)[depth:]):  # all sizes are known, and none is 0
@@ -184,7 +185,7 @@ class Indexing(Elementwise):
         return self.op(op, x, dimension=axis, output_type=self.tf.int64)
 
     def _without_empty_axis(self, x: TfTensor, axis: int) -> TfTensor:
-        """Reshape an empty x to size 1 along an axis, if the axis and another one are empty. Else return x as it is.
+        """Reshape an empty x to size 1 along an axis, if this axis and another axis are empty. Else return x unchanged.
 
         ArgMax refuses an empty axis, also where the result is empty.
         """

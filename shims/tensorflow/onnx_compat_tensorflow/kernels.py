@@ -25,12 +25,14 @@ class Kernel(NamedTuple):
 
 
 def _unary_kernel(name: str, size: Tuple[int, ...] = (1,), **attributes: Any) -> Kernel:
+    """Return the `Kernel` of an op with one tensor parameter, `name`. `size`: the shape of its trial tensor."""
     return Kernel((name,), (size,), attributes)
 
 
 def _binary_kernel(
     first: str, second: str, shape: Tuple[int, ...], second_shape: Tuple[int, ...], **attributes: Any
 ) -> Kernel:
+    """Return the `Kernel` of an op with two tensor parameters, from their names and the shapes of their trial tensors."""
     return Kernel((first, second), (shape, second_shape), attributes)
 
 
@@ -97,7 +99,10 @@ def kernel(op: str) -> Kernel:
 
 
 def call(raw: RawOps, op: str, tensors: Sequence[TfTensor], attributes: Dict[str, Any]) -> Any:
-    """Return `raw.<op>(...)`: the tensors are passed as the op's `Kernel.inputs`, in order, `attributes` by their names."""
+    """Return `raw.<op>(...)`.
+
+    The tensors are passed, in order, as the parameters that `kernel(op).inputs` names. `attributes` are passed by name.
+    """
     return getattr(raw, op)(**dict(zip(kernel(op).inputs, tensors)), **attributes)
 
 

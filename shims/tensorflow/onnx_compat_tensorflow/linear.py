@@ -59,8 +59,9 @@ class Linear(Elementwise):
     def add_bias(self, x: TfTensor, bias: TfTensor, fused: bool = True) -> TfTensor:
         """Add a bias of rank 1 along the last axis. Without a bias (None), return x itself.
 
-        `fused`: use BiasAdd for floats, which TensorFlow may fuse with the op that computes x. It must be False after a
-        MatMul over an axis that may be empty: the fused kernel returns zeros without the bias.
+        `fused`: use the op BiasAdd for floats; TensorFlow may fuse it with the op that computes x. Otherwise AddV2 is
+        used. `fused` must be False after a MatMul over an axis that may be empty: the fused kernel would return zeros,
+        without the bias.
         """
         if bias is None:
             return x

@@ -46,6 +46,11 @@ def argument_names(names: Iterable[str]) -> Dict[str, str]:
 
 
 def _distinct(names: Iterable[str], foreign: str, prefix: str) -> Dict[str, str]:
+    """Return a dict {name: accepted name}, as `operation_names` and `argument_names` describe.
+
+    foreign: a regular expression of the characters that become "_".
+    prefix: put before a name that does not begin with a letter.
+    """
     wanted: List[str] = list(names)
     assigned: Dict[str, str] = {}
     used_names: Set[str] = set()

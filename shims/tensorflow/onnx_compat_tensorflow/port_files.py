@@ -30,7 +30,7 @@ _FILE = os.path.join("assets.extra", "onnx_compat.json")
 def port_to_data(port: Port) -> Dict[str, Any]:
     """Return a port as a JSON object: {"name": ..., "dtype": ..., "shape": [...]}.
 
-    A symbolic size is its name, or null without a name.
+    A symbolic size is stored as its name. An unknown size without a name is None, which JSON writes as null.
     """
     return {"name": port.name, "dtype": port.dtype.name, "shape": list(port.shape)}
 

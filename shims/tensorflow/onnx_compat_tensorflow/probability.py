@@ -26,7 +26,10 @@ _SLOW = 4.0  # time of SelectV2 / time of Mul: 10 to 20 up to TensorFlow 2.4, 1 
 
 
 class Interpolation(NamedTuple):
-    """The function `batch_interp_regular_nd_grid`, or None if it is not used; and the reason, as text for the user."""
+    """The function `batch_interp_regular_nd_grid` of TensorFlow Probability, or None if it is not used.
+
+    `reason` is text for the user: why the function is not used, or its version and its use.
+    """
 
     function: Optional[Callable[..., Any]]
     reason: str

@@ -81,6 +81,10 @@ class Shape(Base):
         return x
 
     def _pad_by_values(self, x: TfTensor, before: Sizes, after: Sizes, value: TfTensor) -> TfTensor:
+        """Pad x with the scalar `value` by counts that depend on run-time tensors.
+
+        A run with counts for which no process can address the result raises an error of the kernel.
+        """
         paddings = self.raw.Pack(values=[before.tensor, after.tensor], axis=1)
         added = self.raw.Sum(input=self.raw.Cast(x=paddings, DstT=self.tf.float64), axis=[1])
         paddings = self._refuse_giant(paddings, self.raw.AddV2(x=self._float_sizes(x), y=added))
@@ -90,9 +94,10 @@ class Shape(Base):
         return self.raw.Cast(x=self.sizes(x), DstT=self.tf.float64)
 
     def _refuse_giant(self, counts: TfTensor, sizes: TfTensor) -> TfTensor:
-        """Return `counts`; or, if a result of `sizes` has more elements than a process can address, -1 for each count.
+        """Return `counts`, or -1 for each count if the result has more elements than a process can address.
 
-        The kernels refuse -1. For the count itself, Tile and PadV2 of TensorFlow 1.15 end the process.
+        `sizes`: the sizes of the result, as a float64 tensor. The kernels refuse -1. For a count that is too large,
+        Tile and PadV2 of TensorFlow 1.15 end the process.
         """
         raw, tf = self.raw, self.tf
         elements = raw.Prod(input=raw.Maximum(x=sizes, y=self.number(1, tf.float64)), axis=[0])
@@ -100,7 +105,7 @@ class Shape(Base):
         return raw.SelectV2(condition=is_small, t=counts, e=self.number(-1, counts.dtype))
 
     def pad_with(self, x: TfTensor, before: Sequence[Size], after: Sequence[Size], value: TfTensor) -> TfTensor:
-        """Pad each axis with the scalar tensor `value`: before[k] elements before and after[k] elements after axis k."""
+        """Pad axis k of x by before[k] elements at its start and after[k] at its end: copies of the scalar `value`."""
         pairs = [size for pair in zip(before, after) for size in pair]
         paddings = self.raw.Reshape(tensor=self.vector(pairs), shape=[-1, 2])
         if all(isinstance(size, (int, np.integer)) for size in pairs):
@@ -135,7 +140,10 @@ class Shape(Base):
         return raw.Cast(x=raw.AddV2(x=first, y=raw.Mul(x=positions, y=stride)), DstT=start.dtype)
 
     def _limit_ahead(self, start: TfTensor, stop: TfTensor, step: TfTensor) -> TfTensor:
-        """Return `stop`, or `start` if the step leads away from `stop`: the kernel of Range refuses such a limit."""
+        """Return the limit for Range: `stop`, or `start` if the step leads away from `stop`.
+
+        The kernel refuses a `stop` from which the step leads away. With the limit `start`, the range is empty.
+        """
         stride = self.tf.get_static_value(step)
         above = None if stride is not None and stride < 0 else self.op("Maximum", start, stop)
         below = None if stride is not None and stride > 0 else self.op("Minimum", start, stop)
@@ -146,7 +154,7 @@ class Shape(Base):
 
 
 def _depends_on_values(dims: Sequence[Extent]) -> bool:
-    """Whether a size depends on elements of run-time tensors. Sizes that depend on lengths of axes alone stay small."""
+    """Whether any of the sizes depends on elements of run-time tensors. Sizes that depend on axes alone stay small."""
     return any(atom.kind == "element" for dim in dims for atom in atoms_of(dim))
 
 

@@ -16,7 +16,7 @@ __all__ = ["TensorFlowShim", "executes_eagerly"]
 
 
 class TensorFlowShim(Shim):
-    """The base class of shims over the module `tensorflow`. A subclass accepts certain releases, and compiles programs."""
+    """The base class of the shims of TensorFlow. A subclass says which releases it accepts, and compiles programs."""
 
     modules = ("tensorflow",)
     threads_start = "probe"  # the trials of the probe run operations
@@ -62,10 +62,10 @@ class TensorFlowShim(Shim):
 
 
 def executes_eagerly(tf: TensorFlow) -> bool:
-    """Return whether TensorFlow executes eagerly by default, also if the caller builds a graph or a tf.function.
+    """Whether TensorFlow executes eagerly by default. A graph or tf.function that the caller builds has no effect.
 
-    True in TensorFlow 2, except after `disable_eager_execution`. The answer is that of a new thread: a graph that the
-    caller has entered is the default graph of the caller's thread only.
+    True in TensorFlow 2, except after `disable_eager_execution`. A new thread is asked: a graph that the caller has
+    entered is the default graph of the caller's thread only.
     """
     with ThreadPoolExecutor(1) as pool:
         return bool(pool.submit(tf.executing_eagerly).result())

@@ -11,7 +11,7 @@ __all__ = ["decode", "encode", "static_shape", "tf_dtype"]
 
 
 def tf_dtype(tf: TensorFlow, dtype: DType) -> TfDType:
-    """Return the TensorFlow dtype that stores tensors of this ONNX dtype: that of the carrier, tf.string for strings."""
+    """Return the TensorFlow dtype that stores tensors of an ONNX dtype: the carrier's dtype; tf.string for strings."""
     return tf.string if dtype.kind == "s" else tf.as_dtype(dtype.numpy)
 
 

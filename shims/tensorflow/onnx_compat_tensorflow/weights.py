@@ -57,9 +57,10 @@ def trainable_weights(program: Program) -> Dict[str, np.ndarray]:
 
 
 def filters_to_swap(program: Program) -> FrozenSet[int]:
-    """Return the ids of the filters of transposed convolutions that a variable stores with the channels swapped.
+    """Return the ids of the filter arrays that a variable should store with input and output channels swapped.
 
-    Each convolution has two or three spatial axes and one group. The array has no other use in the program.
+    These are the filters of transposed convolutions with two or three spatial axes and one group. An array that has
+    another use in the program is left out.
 
     The kernel reads the order [..., output channels, input channels]. A variable in another order would be permuted at
     each run.

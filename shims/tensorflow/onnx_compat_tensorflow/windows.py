@@ -23,6 +23,7 @@ def full(values: Sequence[int]) -> List[int]:
 
 
 def _spread(array: np.ndarray, dilations: Sequence[int]) -> np.ndarray:
+    """Return a filter [spatial..., channels...] with dilation - 1 zeros between the taps of each spatial axis."""
     size = [(n - 1) * step + 1 for n, step in zip(array.shape, dilations)]
     wide = np.zeros((*size, *array.shape[len(dilations) :]), array.dtype)
     wide[tuple(slice(None, None, step) for step in dilations)] = array
@@ -35,9 +36,9 @@ class Windows(Linear, Shape):
     def apply_on_plane(self, window: Window, apply: Callable[..., Any], x: TfTensor, *weights: TfTensor) -> TfTensor:
         """Return `apply(window, x, *weights)`. A single spatial axis is computed as a plane.
 
-        For the plane, x, the weights and the window get a spatial axis of length 1 before the single axis. It is
-        removed from the result. The window of the plane has the stride of the single axis for each axis, because some
-        kernels accept no unequal strides.
+        With several spatial axes, the arguments are passed unchanged. For the plane, x, the weights and the window get
+        a spatial axis of length 1 before the single axis. This axis is removed from the result. The window of the plane
+        has the stride of the single axis for each axis, because some kernels accept no unequal strides.
         """
         if len(window.strides) != 1:
             return apply(window, x, *weights)
@@ -49,8 +50,8 @@ class Windows(Linear, Shape):
     def in_accumulation_dtype(self, convolve: Callable[..., Any], *tensors: TfTensor) -> TfTensor:
         """Return `convolve(*tensors)`, computed in the accumulator dtype: float64 for float64, else float32.
 
-        The dtype of the first tensor decides. If it is another dtype, such as float16, the tensors are cast, and the
-        result is cast back.
+        The dtype of the first tensor decides. If it differs from its accumulator dtype, as float16 does, the tensors
+        are cast to the accumulator dtype, and the result is cast back.
         """
         dtype = tensors[0].dtype
         wide = self.tf.as_dtype(self.accumulation_dtype(tensors[0]))
@@ -130,7 +131,10 @@ class Windows(Linear, Shape):
         return options
 
     def subsample(self, x: TfTensor, strides: Sequence[int]) -> TfTensor:
-        """Return x[:, ::strides[0], ::strides[1], ..., :]: every stride-th element of each spatial axis; x itself for strides 1."""
+        """Return x[:, ::strides[0], ::strides[1], ..., :]: every stride-th element of each spatial axis.
+
+        If all strides are 1, x itself is returned.
+        """
         if all(step == 1 for step in strides):
             return x
         key = (slice(None), *(slice(None, None, step) for step in strides), slice(None))
@@ -164,6 +168,7 @@ class Windows(Linear, Shape):
         return w
 
     def _spread_axis(self, w: TfTensor, axis: int, step: int) -> TfTensor:
+        """Return w with `step` - 1 zeros between the elements along an axis."""
         lengths = self.lengths(w)
         apart = self.raw.ExpandDims(input=w, axis=axis + 1)
         paddings = np.zeros((self.rank(apart), 2), np.int32)
@@ -174,4 +179,5 @@ class Windows(Linear, Shape):
         return merged[ends]
 
     def unsupported_space(self, kind: str, rank: int) -> UnsupportedError:
+        """Return the UnsupportedError for an operation `kind` with `rank` spatial axes. It is not raised."""
         return UnsupportedError("TensorFlow has no %s with %d spatial axes" % (kind, rank))

@@ -46,13 +46,21 @@ def save_graphdef(built: BuiltGraph, path: str) -> None:
 
 
 def preview_graph(built: BuiltGraph, form: str) -> Preview:
-    """Return the operations of a file of a graph, in the format "graphdef" or "saved_model"."""
+    """Return a `Preview` of the file of a graph: its operations, in total and for each ONNX node. Nothing is written.
+
+    `form`: the format of the file, "graphdef" or "saved_model".
+    """
     nodes = (_freeze(built)[0] if form == "graphdef" else built.graph.as_graph_def()).node
     return preview_operations(((node.name, node.op) for node in nodes), built.program)
 
 
 def _freeze(built: BuiltGraph) -> Tuple[TfGraphDef, Dict[str, Dict[str, Any]]]:
-    """Return (the GraphDef of a graph without unused nodes, node name -> the port of an input or output)."""
+    """Return (GraphDef of a graph, {name of the graph node of an input or output: its port}).
+
+    Nodes that no output needs are left out of the GraphDef, except the nodes of inputs. A port is the dict of
+    `port_to_data`, with two more keys: "role" ("input" or "output"), and "place" (the index among the inputs or
+    outputs).
+    """
     program = built.program
     roles: Dict[str, Dict[str, Any]] = {}
     for role, tensors, ports in (
@@ -130,8 +138,8 @@ def _read_node_ports(graph: TfGraph, frozen: TfGraphDef) -> Optional[Tuple[Tenso
 def _infer_ports(graph: TfGraph) -> Tuple[TensorPorts, TensorPorts]:
     """Return (inputs, outputs) of a graph without ports, each as a list of (tensor, port) pairs in operation order.
 
-    The inputs are the placeholders. The outputs are the first results of the operations of which no result is read by
-    another operation. A placeholder that no operation reads is an input and an output.
+    The inputs are the placeholders. An output is the first result of an operation whose results no operation reads. A
+    placeholder that no operation reads is an input and an output.
     """
     operations = graph.get_operations()
     inputs = [op.outputs[0] for op in operations if op.type == "Placeholder"]

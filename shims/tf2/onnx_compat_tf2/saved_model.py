@@ -41,7 +41,10 @@ def save(program: Program, features: Features, path: str) -> None:
 
 
 def preview(program: Program, features: Features) -> Preview:
-    """Build the module of a folder as `save` does, and return the operations of its graph."""
+    """Return a `Preview` of the SavedModel folder of a program: its operations, in total and for each ONNX node.
+
+    The graph is built as for a file, but nothing is written.
+    """
     graph = OnnxModule(program, features, None).function.graph
     return preview_operations(((op.name, op.type) for op in graph.get_operations()), program)
 
