@@ -65,7 +65,7 @@ class Emission(keras.Model):  # type: ignore[misc]  # Keras ships no types, so t
 
 
 def build_model(program: Program, body: Emitted) -> KerasModel:
-    """Return a functional Keras model of the program; an `Emission` of `body` if `functional` raises an OnnxCompatError."""
+    """Return a functional Keras model of the program, or `Emission(body)` if `functional` raises OnnxCompatError."""
     try:
         return functional(program)
     except OnnxCompatError:

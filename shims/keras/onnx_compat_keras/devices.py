@@ -63,7 +63,10 @@ def jax_device(device: Optional[str]) -> BackEndDevice:
 
 
 def torch_device(device: Optional[str]) -> BackEndDevice:
-    """Return the torch.device with a name of `devices()`. For None, return the device on which Keras creates its variables."""
+    """Return the torch.device with a name of `devices()`.
+
+    For None, return the device on which Keras creates its variables.
+    """
     import torch
 
     if device is None:
@@ -121,7 +124,10 @@ def build_on(device: Optional[str], build: Callable[[], Any]) -> KerasModel:
 
 
 def _commit(model: KerasModel, device: BackEndDevice) -> None:
-    """Move the variables of a model, in place, to a JAX device. JAX then runs functions of them there: `model.fit`."""
+    """Copy the variables of a model to a JAX device, in place.
+
+    JAX then runs functions of the variables, such as those of `model.fit`, on this device.
+    """
     import jax
 
     with wide():

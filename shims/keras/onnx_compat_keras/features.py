@@ -36,7 +36,10 @@ def wide() -> ContextManager[Any]:
 
 
 def tensorflow_emitter() -> Optional[Any]:
-    """Return the package onnx_compat_tensorflow, which has the TensorFlow emitters. Returns None if it is not installed."""
+    """Return the package onnx_compat_tensorflow, which has the TensorFlow emitters.
+
+    Returns None if the package cannot be imported.
+    """
     try:
         return importlib.import_module("onnx_compat_tensorflow")
     except ImportError:
@@ -101,6 +104,7 @@ _CALLS: Dict[str, Callable[[Any, Any], Any]] = {"tile": lambda f, x: f(x, (1, 2)
 
 
 def _probe(name: str, dtype: str) -> bool:
+    """Return the answer of `is_exact`, which caches it, by a trial of the operation."""
     import keras
     import numpy as np
 
@@ -171,7 +175,10 @@ _VOLUMES: Dict[str, bool] = {}
 
 
 def has_type(dtype: str) -> bool:
-    """Whether Keras keeps the dtype of a numpy array: `convert_to_tensor` accepts it, and returns the same dtype. Cached."""
+    """Whether Keras keeps a dtype of numpy: `convert_to_tensor` accepts an array, and the tensor has the same dtype.
+
+    The answer is cached.
+    """
     if dtype not in _TYPES:
         import keras
         import numpy as np
@@ -212,7 +219,8 @@ def loads_while_loops() -> bool:
     """Whether this Keras can save and load a while loop. The answer is cached.
 
     A saved loop is an `ops.switch` whose only branch is `ops.while_loop`. Its operands contain the models of the
-    condition and of the body. True if keras.ops has both operations, except on JAX: there, no operand is a model.
+    condition and of the body. True if keras.ops has both operations, except on JAX: there, `ops.switch` accepts no
+    model as an operand.
     """
     if "while" not in _LOOPS:
         import keras

@@ -319,6 +319,7 @@ class JaxArrays(Arrays):
 
     # -- random numbers ----------------------------------------------------------------------------------------------
     def _key(self, seed: Optional[float]) -> Any:
+        """Return the JAX key of a float seed. For None, return another key at each call, derived from `entropy`."""
         if seed is not None:
             return jax.random.key(int(np.asarray(seed, np.float64).view(np.uint64) % np.uint64(2**63)))
         self.drawn += 1

@@ -25,7 +25,7 @@ def tensorflow_features() -> Features:
 
 
 class _FastPaths(Normalization, Resampling, Recurrent):
-    """Native operators (normalization, up-sampling, recurrent cells), with the helper methods that they need on TensorFlow."""
+    """Native normalization, up-sampling and recurrent operators, with their helper methods for TensorFlow."""
 
     tf: TensorFlow
     raw: RawOps

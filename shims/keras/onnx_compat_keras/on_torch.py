@@ -101,7 +101,7 @@ class _Tensors(Windows):
 
     @property
     def node(self) -> Node:
-        """The node that is being emitted. Setting a node raises the UnsupportedError of `refusal(node)`, if there is one."""
+        """The node that is being emitted. Setting a node that `refusal` refuses raises its UnsupportedError."""
         return self._node
 
     @node.setter
@@ -283,10 +283,11 @@ class _Tensors(Windows):
         The gradient is 0 for an x that is no float, or on which the output does not depend. If torch raises
         RuntimeError, as for a kernel without a gradient, `composed_gradient` of the core computes the gradients.
 
-        - bodies: the body, and its derivative, which only `composed_gradient` calls. A `refusal` has no derivative.
+        - bodies: the body, and its derivative, which only `composed_gradient` calls. With a `refusal`, the derivative
+          is missing.
         - captures: the outer values that the bodies read, passed after `xs`.
-        - refusal: why the core cannot compute the gradients; "" if it can. If torch raises RuntimeError and `refusal` is
-          not "", UnsupportedError is raised with this reason.
+        - refusal: why the core cannot compute the gradients; "" if it can. If torch raises RuntimeError and `refusal`
+          is not "", UnsupportedError is raised with this reason.
 
         The tensors are cloned, because torch does not differentiate tensors created in inference mode.
         """
@@ -354,7 +355,7 @@ class _Tensors(Windows):
 
 
 class TorchArrays(Unsigned64, _Tensors):
-    """The complete emitter for torch: `_Tensors`, with methods of `Unsigned64` in front that compute uint64 correctly."""
+    """The complete emitter for torch: methods of `Unsigned64`, which compute uint64 correctly, override `_Tensors`."""
 
 
 def _same_width(dtype: DType) -> DTypeOfBackEnd:

@@ -28,6 +28,7 @@ def _half(x: torch.Tensor) -> torch.Tensor:
 
 
 def _is_below(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """Return a bool tensor: x < y, for uint64 numbers that int64 tensors store."""
     return torch.lt(_flip_sign_bit(x), _flip_sign_bit(y))
 
 
@@ -111,6 +112,7 @@ class Unsigned64(Windows):
         return torch.where(_is_below(self._last_bit(y), y), 0, torch.where(torch.eq(y, 0), x, shifted))
 
     def _last_bit(self, y: torch.Tensor) -> torch.Tensor:
+        """Return a tensor like y filled with 63, the index of the highest bit of uint64."""
         return torch.full_like(y, 63)
 
     def cast(self, x: torch.Tensor, dtype: DType) -> torch.Tensor:

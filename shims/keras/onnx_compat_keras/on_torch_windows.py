@@ -25,8 +25,8 @@ _AVG_POOL = {1: F.avg_pool1d, 2: F.avg_pool2d, 3: F.avg_pool3d}
 def _channels_first(x: torch.Tensor) -> torch.Tensor:
     """Return a view with the channels as axis 1. A single channel has the strides of a contiguous tensor.
 
-    torch 2.13 takes the strides that `movedim` leaves for channels last. Its oneDNN then computes wrong numbers, if the
-    last axis of the result has size 1 and a stride greater than 1.
+    torch 2.13 interprets the strides that `movedim` leaves for a single channel as channels last. Its oneDNN then
+    computes wrong numbers, if the last axis of the result has size 1 and a stride greater than 1.
     """
     return x.reshape((x.shape[0], 1, *x.shape[1:-1])) if x.shape[-1] == 1 else x.movedim(-1, 1)
 
@@ -60,8 +60,10 @@ class Windows(Arrays):
     def _filter(self, w: torch.Tensor, form: str, arrange: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
         """Return `arrange(w)`, the filter in torch's axis order.
 
-        For a weight of the program, the result is a contiguous copy, which is cached by w and `form`. The weights are
-        the tensors of the first call of `hold` that passes any. `form`: the kind of convolution, such as "depthwise".
+        For a weight of the program, the result is a contiguous copy, which is cached by w and `form`. Any other filter
+        is arranged at each call. The weights are the tensors of the first call of `hold` that passes any.
+
+        `form`: the kind of convolution, "conv", "depthwise" or "transposed".
         """
         if id(w) not in self._lasting:
             return arrange(w)

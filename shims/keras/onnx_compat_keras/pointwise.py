@@ -8,7 +8,7 @@ __all__ = ["Pointwise", "namespace_function"]
 
 
 def namespace_function(name: str) -> Any:
-    """Return an emitter method that passes its operands to `self.call_namespace(name, *operands)`, and returns the result."""
+    """Return an emitter method that returns `self.call_namespace(name, *operands)` for its operands."""
 
     def call_function(self: "Pointwise", *operands: Handle) -> Handle:
         return self.call_namespace(name, *operands)
@@ -21,7 +21,7 @@ class Pointwise:
     """Emitter methods for the elementwise primitives that every namespace computes by a function with numpy's name."""
 
     def call_namespace(self, name: str, *operands: Handle) -> Handle:
-        """Call the function `name` of the namespace with the operands, and return the result. Each subclass defines it."""
+        """Return the result of the function `name` of the namespace for these operands. Each subclass defines it."""
         raise NotImplementedError
 
     exp = namespace_function("exp")

@@ -23,7 +23,7 @@ class Body(abc.ABC):
 
     @abc.abstractmethod
     def weights(self) -> List[Array]:
-        """Return the current weights as tensors of the back end: values of variables, or large constants of a program."""
+        """Return the current weights as tensors of the back end: values of variables, or constants of a program."""
 
     @abc.abstractmethod
     def compute(self, weights: Sequence[Array], inputs: Sequence[Array], entropy: Array) -> List[Array]:
@@ -98,7 +98,12 @@ def make_runner(
     outputs: Sequence[Port],
     device: Optional[str] = None,
 ) -> Runner:
-    """Return a runner of a body on Keras' back end. The arguments are those of `Runner`."""
+    """Return a runner of a body on Keras' back end.
+
+    model: a function that builds the Keras model for `Runner.native`, or None.
+    inputs, outputs: the ports of the body.
+    device: the device of the runner. None: Keras chooses it.
+    """
     module = importlib.import_module("onnx_compat_keras.run_on_" + back_end())
     runner: Runner = module.RUNNER(body, model, inputs, outputs, device)
     return runner

@@ -48,12 +48,19 @@ def save(program: Program, path: str) -> None:
 
 
 def preview(program: Program) -> Preview:
-    """Build the model of a file as `save` does, and return its layers and operations. Raise the errors of `save`."""
+    """Return a `Preview` of the file that `save` would write: its layers and operations. Nothing is written.
+
+    Raises UnsupportedError if a functional model cannot express the program (see `save`).
+    """
     return preview_model(*_build(program))
 
 
 def _build(program: Program) -> Tuple[KerasModel, Names]:
-    """Return the functional Keras model of a program, and its names. Raise the UnsupportedError that `save` describes."""
+    """Return (functional Keras model of a program, its `Names`).
+
+    Raises UnsupportedError if a functional model cannot express the program, with the errors of other nodes in
+    `other_errors` (see `save`).
+    """
     try:
         return build_functional(program)
     except UnsupportedError as error:
@@ -96,7 +103,8 @@ def load(path: str) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
     """Load a `.keras` file in safe mode, which runs no code of the file.
 
     Returns (compiled model, input ports, output ports). `native` of the compiled model is the loaded Keras model. Keras
-    chooses the device. The ports have the names and dtypes of the ONNX model if `save` stored them, else those of Keras.
+    chooses the device. The ports have the names and dtypes of the ONNX model if `save` stored them, else those of the
+    Keras model.
 
     Raises InvalidModelError in these cases:
 
@@ -152,7 +160,8 @@ def _restore(ports: Sequence[Port], names: Any, types: Any) -> Tuple[Port, ...]:
     """Return the ports with the names and dtypes that a file stores, which are not yet checked.
 
     - `names`: used if it is a list of distinct strings, one for each port.
-    - `types`: used for a port if it is a list of strings, one for each port, and the dtype has the carrier of the port.
+    - `types`: read if it is a list of strings, one for each port. A port gets the dtype if this is a carried dtype
+      (such as bfloat16), and the dtype of the port is its carrier.
     """
     count = len(ports)
     if _are_strings(names, count) and len(set(names)) == count:

@@ -62,6 +62,10 @@ class _TrialMethods:
 
 
 def _check_only(name: str, method: Callable[..., Any]) -> Any:
+    """Return an emitter method that replaces `method`, the method `name`: it only checks that its node is supported.
+
+    `trial_emitter` describes what it returns and raises. A mark of @native on `method` is kept.
+    """
     def check_refusal(self: Any, *args: Any, **_: object) -> Any:
         if self.node.primitive != name:  # a call that computes a size
             return args[0] if args else None

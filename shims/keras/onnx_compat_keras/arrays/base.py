@@ -65,10 +65,10 @@ class Arrays(Elementwise, Shape, Indexing, Reduction, Normalization, Resampling,
         return self.array(array, dtype) if held is None else held
 
     def hold(self, held: Dict[int, Array]) -> None:
-        """Set the handles that `constant` returns for existing constants.
+        """Set the handles that `constant` returns for some constants. Any other constant gets a new handle at each use.
 
-        `held` is a dict id of a constant's array -> handle. It replaces the dict of an earlier call. Other constants
-        get a new handle at each use.
+        `held`: {id of a constant's array: handle}. It replaces the dict of an earlier call. On torch, it is ignored if
+        an earlier dict had an entry.
         """
         self.held = held
 
@@ -112,7 +112,7 @@ class Arrays(Elementwise, Shape, Indexing, Reduction, Normalization, Resampling,
         return self.zeros(spec)
 
     def unsupported_error(self, kind: str, hint: Optional[str] = None) -> UnsupportedError:
-        """Return, without raising it, the UnsupportedError "Keras on <back end> has no <kind>", with an optional hint."""
+        """Return the UnsupportedError "Keras on <back end> has no <kind>", with an optional hint. It is not raised."""
         return UnsupportedError("Keras on %s has no %s" % (self.back_end, kind), hint=hint)
 
 
@@ -131,6 +131,7 @@ def constants(region: Region) -> Dict[int, Const]:
 
 
 def _collect(args: Sequence[Arg], by_identity: Dict[int, Const]) -> None:
+    """Add the constants among `args`, also those in list arguments, to the dict `by_identity`, in place."""
     for arg in args:
         if isinstance(arg, Const):
             by_identity[id(arg.array)] = arg

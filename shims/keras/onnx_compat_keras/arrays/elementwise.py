@@ -55,9 +55,11 @@ class Elementwise(Pointwise):
 
     # -- integer division: frameworks do not define it for a divisor 0, or for the least integer / -1 -----------------
     def is_integral(self, x: Array) -> bool:
+        """Whether x has an integer dtype; bool is none."""
         raise NotImplementedError
 
     def is_signed(self, x: Array) -> bool:
+        """Whether x, which must have an integer dtype, has a signed dtype."""
         raise NotImplementedError
 
     def _divisor(self, y: Array) -> Array:

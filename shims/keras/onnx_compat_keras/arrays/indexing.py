@@ -45,6 +45,7 @@ class Indexing:
         return self.xp.sum(flat * self.array(np.asarray([strides], np.int64), dtypes.int64), 1)
 
     def int64(self, indices: Array) -> Array:
+        """Return `indices` cast to int64."""
         raise NotImplementedError
 
     def gather_nd(self, x: Array, indices: Array, batch_dims: int = 0) -> Array:

@@ -83,6 +83,13 @@ class Recurrent:
         gates: int,
         states: int,
     ) -> Tuple[Array, ...]:
+        """Return the results of a recurrent node: the outputs of all time steps, then the last states.
+
+        args: the inputs of the ONNX operator; trailing ones may be missing.
+        step: the method of one time step, such as `_lstm_step`.
+        gates: the number of gates of the cell.
+        states: the number of states of the cell: 2 for LSTM, else 1.
+        """
         node = self.node
         dtype = node.args[0].spec.dtype
         arguments = dict(enumerate(args))

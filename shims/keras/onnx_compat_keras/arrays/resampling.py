@@ -95,7 +95,10 @@ def sampling(node: Node) -> Tuple[str, Tuple[int, ...]]:
 
 
 def _given_sizes(sizes: Arg) -> Sequence[Extent]:
-    """Return the elements of the argument `sizes` of a Resize: ints of a constant, or symbolic sizes of a recorded vector."""
+    """Return the elements of the argument `sizes` of a Resize: a constant, or a vector that was recorded from sizes.
+
+    The elements are ints of a constant, and ints or symbolic sizes of a recorded vector.
+    """
     if isinstance(sizes, Const):
         return list(sizes.array)
     assert isinstance(sizes, Ref) and sizes.node is not None
@@ -127,5 +130,8 @@ class Resampling:
         return self.upsample(x, factors, mode)
 
     def upsample(self, x: Array, factors: Sequence[int], mode: str) -> Array:
-        """Return an image (channels last) with each spatial axis enlarged by its factor; `mode`: "nearest" or "bilinear"."""
+        """Return a channels-last image x with each spatial axis enlarged by its factor.
+
+        `mode`: "nearest" or "bilinear".
+        """
         raise NotImplementedError

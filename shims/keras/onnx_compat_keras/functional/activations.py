@@ -31,7 +31,7 @@ _NAMES: Dict[str, str] = {"hard_swish": "hard_silu", "swish": "silu"}
 
 
 def with_activations(region: Region) -> Region:
-    """Return a copy of the region with activations in place of their compositions; the region itself without a match."""
+    """Return a copy of the region in which single activations replace composed ones; the region itself without any."""
     return rewrite_region(region, _find)[0]
 
 
@@ -42,7 +42,15 @@ def _activation_rule(application: Application) -> Sequence[Spec]:
 
 
 def _find(node: Node) -> Optional[Replacement]:
-    """Return the activation that replaces a node. Returns None if the node ends no composition, or Keras lacks it."""
+    """Return the `Replacement` of the last node of a composed activation: a node of the single activation.
+
+    Returns None in these cases:
+
+    - The node is not the last node of a composition in `_FINDERS`.
+    - The node has several results, or a result whose dtype is no float that numpy has.
+    - The type of the result differs from the type of the activation's argument.
+    - Keras lacks the activation.
+    """
     if len(node.outputs) != 1 or node.outputs[0].spec.dtype.kind != "f" or not node.outputs[0].spec.dtype.native:
         return None
     for find in _FINDERS:

@@ -60,8 +60,8 @@ class Scope:
 class Operations:
     """A proxy of `keras.ops`: an operation that is called through it is named after the current ONNX node.
 
-    Raises UnsupportedError for a name that `keras.ops` lacks. With `checked`, a call raises UnsupportedError as
-    `Base.check` does.
+    Raises UnsupportedError for a name that `keras.ops` lacks. With `checked`, a call also raises it if Keras cannot
+    compute the operation exactly in the dtypes of the current node (see `Base.check`).
     """
 
     def __init__(self, emitter: "Base", checked: bool = True) -> None:
@@ -129,13 +129,13 @@ class Base(Emitter):
 
     # -- exactness -------------------------------------------------------------------------------------------------
     def check(self, name: str) -> None:
-        """Raise UnsupportedError if Keras cannot compute the operation or layer `name` exactly in each dtype of `types()`.
+        """Raise UnsupportedError if Keras cannot compute the operation or layer `name` exactly for the current node.
 
-        Keras cannot do this for
+        Every dtype of an argument or result of the node is checked (see `types`). Keras cannot compute exactly in
 
         - complex dtypes, and dtypes that Keras lacks (see `has_type`),
         - float64, except on TensorFlow,
-        - a dtype for which `is_exact` returns False. For uint64, it is asked about int64 (see `storage`).
+        - a dtype for which `is_exact` returns False. For uint64, `is_exact` is asked about int64 (see `storage`).
         """
         self.check_dtypes()
         for dtype in self.types():
@@ -172,9 +172,9 @@ class Base(Emitter):
         return self.unchecked_ops.cast(result, dtype.name)
 
     def types(self) -> List[DType]:
-        """Return the dtypes of the tensor arguments, then of the results, of the current node. Lists of tensors are skipped.
+        """Return the dtypes of the tensor arguments, then of the results, of the current node.
 
-        In place of a carried dtype, the list has its carrier.
+        Arguments that are lists of tensors are skipped. In place of a carried dtype, the result has its carrier.
         """
         specs = [arg.spec for arg in self.node.args if isinstance(arg, (Ref, Const))]
         return [carrier(spec.dtype) for spec in specs + [output.spec for output in self.node.outputs]]
@@ -195,7 +195,8 @@ class Base(Emitter):
     def _fresh(self, kind: str, auxiliary: bool = False) -> str:
         """Return an unused name for a layer or operation of a class, `kind`, of the current node.
 
-        `auxiliary`: as for `Names.of`. Before the first node, the name begins with "values".
+        `auxiliary`: the operation does not do the work of the node. Its name is then the name of the ONNX node with
+        `kind` appended. Before the first node, the name begins with "values".
         """
         node = self._current_node()
         return self.names.fresh("values") if node is None else self.names.of(node, kind, auxiliary)
@@ -210,7 +211,11 @@ class Base(Emitter):
         return super().at(node)
 
     def finish(self, handle: Handle, dtype: DType) -> Handle:
-        """Name the operation that does the work of the node, if no layer has its name already. Return `handle`."""
+        """Give the name of the ONNX node to the operation that does its work, unless a layer has the name already.
+
+        Names nothing if `handle` was computed for another node. Returns `handle`; for a carried `dtype`, returns it
+        rounded to the values of the dtype.
+        """
         history = getattr(handle, "_keras_history", None)
         if history is not None and id(history.operation) in self._created:
             self.names.rename(self.node, history.operation, self._created)
@@ -231,7 +236,7 @@ class Base(Emitter):
         config: arguments of the layer.
 
         The layer computes in the dtype `self.computed` or, if this has the value None, in the dtype of the node's first
-        output. Raises UnsupportedError as `check` does.
+        output. Raises UnsupportedError if the layer is not exact in a dtype of the current node (see `check`).
         """
         self.check(kind)
         dtype = self.computed or self.out.dtype
@@ -245,9 +250,9 @@ class Base(Emitter):
 
     # -- sums of float16 ---------------------------------------------------------------------------------------------
     def sums_in_float16(self) -> bool:
-        """Whether a layer or operation for the current node would accumulate in float16: a float16 result on TensorFlow.
+        """Whether a layer or operation for the current node would accumulate in float16.
 
-        False inside `through_float32`, which sets `self.computed`.
+        True for a float16 result on TensorFlow, except inside `through_float32`, which sets `self.computed`.
         """
         return self.back_end == "tensorflow" and self.computed is None and self.out.dtype.name == "float16"
 
@@ -348,11 +353,15 @@ class Base(Emitter):
         return self._row(array, dtype, trainable=dtype.kind == "f")  # integers have no gradients
 
     def lifted_input(self, known: Known) -> SymbolicTensor:
-        """Return a new input for a constant of the body of a branch or loop. Its name is the same in each body."""
+        """Return a new input for a constant of the body of a branch or loop.
+
+        The inputs of several bodies for the same array have the same name.
+        """
         name = self._lifted_names.setdefault(id(known.array), "k%05d" % len(self._lifted_names))
         return keras.Input(batch_shape=known.shape, dtype=known.dtype.name, name=name)
 
     def _row(self, array: np.ndarray, dtype: DType, trainable: bool = True) -> Handle:
+        """Return an array as a symbolic tensor: row 0 of a new Embedding layer in `dtype`, reshaped."""
         flat = np.ascontiguousarray(array.astype(dtype.numpy)).reshape(1, -1)
         layer = keras.layers.Embedding(
             1, flat.size, name=self._fresh("Constant", auxiliary=True), dtype=dtype.name, embeddings_initializer="zeros",
@@ -364,9 +373,10 @@ class Base(Emitter):
         return self.unchecked_ops.reshape(row, array.shape)
 
     def zero(self) -> Handle:
-        """Return the int32 tensor [0], computed from an element of an input: Keras requires that tensors depend on inputs.
+        """Return the int32 tensor [0], which is created once for the model.
 
-        It is created once for the model. Raises UnsupportedError if the model has no input.
+        It is computed from an element of an input, because Keras requires that tensors depend on inputs. Raises
+        UnsupportedError if the model has no input.
         """
         if self.scope.zero is None:
             if self.scope.source is None:
@@ -386,7 +396,10 @@ class Base(Emitter):
 
 
 def carrier(dtype: DType) -> DType:
-    """Return the dtype in which Keras computes a dtype that numpy lacks: float32 for bfloat16. Another is returned unchanged."""
+    """Return the carrier of a dtype that numpy lacks: float32 for bfloat16. Any other dtype is returned unchanged.
+
+    Keras computes in the carrier.
+    """
     return dtype if dtype.native else DType.of(dtype.numpy)
 
 
@@ -394,7 +407,7 @@ def storage(dtype: DType) -> str:
     """Return the name of the dtype in which symbolic tensors store a dtype.
 
     It is "int64" for uint64, the name of the carrier for a carried dtype, and else the name of the dtype. An int64
-    tensor stores the bits of uint64, for which Keras promises results in 32 bits (see `FunctionalUnsigned64`).
+    tensor stores the bits of uint64, because Keras declares 32-bit results for uint64 (see `FunctionalUnsigned64`).
     """
     return "int64" if dtype.name == "uint64" else carrier(dtype).name
 
@@ -408,7 +421,10 @@ def policy(dtype: DType) -> str:
 
 
 def unify(sizes: Sequence[int]) -> Union[int, Tuple[int, ...]]:
-    """Return a single int if all sizes (at least one) are equal, else a tuple of ints: the forms that Keras layers accept."""
+    """Return sizes in a form that Keras layers accept: a single int if all are equal, else a tuple of ints.
+
+    There must be at least one size.
+    """
     return int(sizes[0]) if len(set(sizes)) == 1 else tuple(map(int, sizes))
 
 

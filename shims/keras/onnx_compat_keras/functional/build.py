@@ -19,14 +19,15 @@ __all__ = ["build_functional", "functional", "other_errors"]
 
 
 def functional(program: Program) -> KerasModel:
-    """Return the functional Keras model of `build_functional`, which raises the errors."""
+    """Return a functional Keras model that computes a program. Raises UnsupportedError (see `build_functional`)."""
     return build_functional(program)[0]
 
 
 def build_functional(program: Program) -> Tuple[KerasModel, Names]:
-    """Return a functional Keras model that computes a program, built of layers and operations of Keras only.
+    """Return (functional Keras model that computes a program, `Names` of its layers and operations).
 
-    Return its names too, which know for each operation the ONNX node that it computes for. The names of inputs and outputs that Keras accepts are kept; others are replaced by similar names.
+    The model has layers and operations of Keras only. The `Names` have the ONNX node of each operation. The names of
+    inputs and outputs that Keras accepts are kept; others are replaced by similar names.
 
     Raises UnsupportedError if
 
@@ -110,7 +111,8 @@ def _model(program: Program, emitter: Symbolic, input_names: Sequence[str], outp
 def _store(emitter: Symbolic, tensor: SymbolicTensor, port: Port) -> SymbolicTensor:
     """Return an input as the emitter stores its dtype (see `storage`).
 
-    A uint64 input is cast to int64. An input of a carried dtype is rounded to the values of this dtype.
+    A uint64 input is cast to int64. An input of a carried dtype is rounded to the values of this dtype. Any other input
+    is returned unchanged.
     """
     if not port.dtype.native:
         (rounded,) = emit(to_values(port.dtype, len(tensor.shape)), emitter, [tensor])

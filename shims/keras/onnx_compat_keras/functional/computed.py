@@ -31,8 +31,8 @@ class Computed(Sizing):
     ) -> Handle:
         """Return x[start:end:step] along an axis, by Python's rules for negative bounds and bounds out of range.
 
-        `known_count`: the number of elements of the result, if it is known. Raises UnsupportedError as `positions`
-        does.
+        `known_count`: the number of elements of the result, or None if it is not known. On JAX, None raises
+        UnsupportedError.
         """
         ops, size = self.unchecked_ops, self.int32(self.dim(x, axis))
         low, high = (0, size) if step > 0 else (-1, size - 1 if isinstance(size, int) else ops.subtract(size, 1))
@@ -47,8 +47,8 @@ class Computed(Sizing):
     def _from_front(self, bound: Scalar, size: Handle) -> Handle:
         """Return a bound of a slice, counted from the front of an axis of the length `size`: an int or an int32 tensor.
 
-        A negative bound counts from the end: -2 with size 5 -> 3. Another bound is returned as it is. Magnitudes above
-        2**30 become 2**30.
+        A negative bound counts from the end: -2 with size 5 -> 3; -7 with size 5 -> -2. A bound of 0 or more is
+        returned unchanged. Bounds are first clamped to -2**30 and 2**30.
         """
         ops = self.unchecked_ops
         if isinstance(bound, (int, np.integer)):
@@ -65,9 +65,10 @@ class Computed(Sizing):
     def pad_computed(
         self, x: SymbolicTensor, axis: int, before: Scalar, after: Scalar, value: Handle, mode: str
     ) -> Handle:
-        """Return x with `before` and `after` elements more along an axis. The arguments are those of `pad`.
+        """Pad x along an axis by `before` elements at its start and `after` elements at its end.
 
-        Raises UnsupportedError as `positions` does.
+        `mode`: "constant" pads with the scalar `value`. "edge", "reflect" and "wrap" copy elements of x, and do not
+        read `value`. Raises UnsupportedError on JAX if `before` or `after` is a computed number.
         """
         ops = self.unchecked_ops
         size = self.dim(x, axis)
@@ -91,7 +92,10 @@ class Computed(Sizing):
         return self.combine_sizes("add", a, b)
 
     def tile_computed(self, x: SymbolicTensor, axis: int, count: Scalar) -> Handle:
-        """Return x, repeated `count` times along an axis. Raises UnsupportedError as `positions` does."""
+        """Return x, repeated `count` times along an axis.
+
+        Raises UnsupportedError on JAX if `count` is a computed number.
+        """
         ops, size = self.unchecked_ops, self.dim(x, axis)
         positions = self.positions(self.combine_sizes("mul", size, count))
         length = self.int32(size)
@@ -100,6 +104,11 @@ class Computed(Sizing):
 
 
 def _reflect(ops: Any, source: Handle, length: Handle) -> Handle:
+    """Return the indices of the elements that are copied to the positions `source`, in the mode "reflect" of `pad`.
+
+    source: positions along the axis, relative to its first element before padding: negative in front of it.
+    length: the length of the axis before padding.
+    """
     last = length - 1 if isinstance(length, int) else ops.subtract(length, 1)
     period = max(2 * last, 1) if isinstance(last, int) else ops.maximum(ops.multiply(last, 2), 1)
     around = ops.mod(source, period)
@@ -107,10 +116,18 @@ def _reflect(ops: Any, source: Handle, length: Handle) -> Handle:
 
 
 def _wrap(ops: Any, source: Handle, length: Handle) -> Handle:
+    """Return the indices of the elements that are copied to the positions `source`, in the mode "wrap" of `pad`.
+
+    The arguments are positions relative to the first element of the axis, and the length of the axis before padding.
+    """
     return ops.mod(source, length)
 
 
 def _edge(ops: Any, source: Handle, length: Handle) -> Handle:
+    """Return the indices of the elements that are copied to the positions `source`, in the mode "edge" of `pad`.
+
+    The arguments are positions relative to the first element of the axis, and the length of the axis before padding.
+    """
     last = length - 1 if isinstance(length, int) else ops.subtract(length, 1)
     return ops.minimum(ops.maximum(source, 0), last)
 

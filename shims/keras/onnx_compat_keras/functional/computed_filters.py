@@ -28,8 +28,8 @@ class ComputedFilters(Products):
     def _conv_computed(self, x: Handle, w: Handle, bias: Optional[Handle], window: Window, groups: int) -> Handle:
         """Compute a convolution. `w` is [spatial..., input channels of a group, output channels].
 
-        The kernel of `window` is not read. A `bias` of None adds nothing. Raises UnsupportedError as
-        `_channels_of_group` does.
+        The kernel of `window` is not read. A `bias` of None adds nothing. Several groups raise UnsupportedError if a
+        number of channels is unknown, or if there are more than 256 groups.
         """
         x, w, space = self.tensor(x), self.tensor(w), len(window.strides)
         window = window._replace(kernel=tuple(w.shape[:space]))
@@ -49,9 +49,10 @@ class ComputedFilters(Products):
         return self._add_bias(parts[0] if groups == 1 else self.ops.concatenate(parts, axis=-1), bias)
 
     def _channels_of_group(self, tensor: Handle, groups: int) -> int:
-        """Return the number of channels, the last axis, of a group; 0 for a single group, whose channels need no split.
+        """Return the number of channels in each group: the length of the last axis of `tensor`, divided by `groups`.
 
-        Raises UnsupportedError if there are several groups and the number is unknown, and for more than 256 groups.
+        Returns 0 for a single group, whose channels need no split. Raises UnsupportedError for more than 256 groups,
+        and if there are several groups and the length is unknown.
         """
         if groups == 1:
             return 0
@@ -65,6 +66,9 @@ class ComputedFilters(Products):
         """Compute a depthwise convolution. `w` is [1, spatial..., output channels].
 
         A `bias` of None adds nothing. Raises UnsupportedError if a size of `w` is unknown.
+
+        A window that `keras.ops.depthwise_conv` does not accept is computed by `_conv_computed`. That also raises
+        UnsupportedError for more than 256 groups, and for an unknown number of channels of x.
         """
         space, kernel = len(window.strides), self.tensor(w)
         if None in kernel.shape:
@@ -85,8 +89,10 @@ class ComputedFilters(Products):
     def _transpose_computed(self, x: Handle, w: Handle, bias: Optional[Handle], window: Window, groups: int) -> Handle:
         """Compute a transposed convolution. `w` is [spatial..., input channels, output channels of a group].
 
-        The result is not cropped: the pads of the window are not read. A `bias` of None adds nothing. Raises
-        UnsupportedError if a spatial size of `w` is unknown, and as `_channels_of_group` does.
+        The result is not cropped: the pads of the window are not read. A `bias` of None adds nothing.
+
+        Raises UnsupportedError if a spatial size of `w` is unknown. Several groups also raise it if a number of
+        channels is unknown, or if there are more than 256 groups.
 
         `keras.ops.conv_transpose` cannot be used: Keras 3.15 does not keep its padding in a file.
         """
@@ -108,7 +114,11 @@ class ComputedFilters(Products):
         return self.conv(x, w, bias, window=Window.of(kernel, None, window.dilations, full), groups=groups)
 
     def _spread_taps(self, w: Handle, window: Window) -> Tuple[Handle, Window]:
-        """Return (filter, window) in which zeros between the taps replace the dilations."""
+        """Return (filter, window) in which zeros between the taps of the filter w replace the dilations.
+
+        The filter is [spatial..., channels...]. The returned window has the kernel of the larger filter, and dilations
+        of 1.
+        """
         for axis, dilation in enumerate(window.dilations):
             w = self._insert_zeros(w, axis, dilation)
         spans = tuple(w.shape[: len(window.dilations)])
@@ -117,7 +127,7 @@ class ComputedFilters(Products):
     def _insert_zeros(self, x: Handle, axis: int, factor: int) -> Handle:
         """Return x with `factor` - 1 zeros between the elements along an axis: [a, b] -> [a, 0, b] for a factor of 2.
 
-        A factor of 1 returns x itself. Raises UnsupportedError as `positions` does.
+        For a factor of 1, x itself is returned.
         """
         if factor == 1:
             return x

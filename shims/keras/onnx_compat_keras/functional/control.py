@@ -66,7 +66,8 @@ class Control(Shape):
         slice; the stacked ys still have the order of the slices.
 
         Raises UnsupportedError if a stacked result has more than one size that only the run tells, or such a size and a
-        size 0. The number of slices is one of these sizes. Raises UnsupportedError as `_loop` does.
+        size 0. The number of slices is one of these sizes. If the back end loads no saved while_loop, raises
+        UnsupportedError for an unknown number of slices, and for a scan that cannot be unrolled.
         """
         (count,) = length.scalars
         if not loads_while_loops() and isinstance(count, (int, np.integer)):
@@ -127,6 +128,10 @@ class Control(Shape):
         return (*state, *stacks)
 
     def _unflatten(self, flat: Handle, spec: Spec, count: Handle) -> Handle:
+        """Reshape `flat`, the vector of all elements of a stacked y, to [count, *spec.shape[1:]].
+
+        Raises UnsupportedError if two of these sizes are not static, or if one is not static and another is 0.
+        """
         sizes = [count if isinstance(count, int) else -1]
         sizes += [int(size) if isinstance(size, (int, np.integer)) else -1 for size in spec.shape[1:]]
         if sizes.count(-1) > 1 or (-1 in sizes and 0 in sizes):
@@ -206,7 +211,14 @@ class _Open:
 
 
 class InnerModel:
-    """The body of a branch or loop: the symbolic results of a function of inputs of its own."""
+    """The body of a branch or loop, as a Keras model with inputs of its own. The `build_*` methods return the model.
+
+    emitter: builds the body, in a new scope.
+    operands: the handles that the body reads. The body gets an input in place of each, and a `Known` unchanged.
+    body: a function of the list of inputs that returns the results.
+    results: the types of the results.
+    state: the types of the first operands, if these are the state of a loop. Their symbolic sizes become unknown.
+    """
 
     def __init__(
         self,
@@ -260,12 +272,18 @@ class InnerModel:
         return [self.zero, *without_constants(self.inputs), *tensors]
 
     def build_list(self, lifted: Sequence[Known]) -> KerasModel:
-        """Return the model of a list of tensors."""
+        """Return the model of a branch: it maps a list of tensors to a list of results, or to a single result.
+
+        The list has [0], the operands that are no constants, and a tensor for each constant in `lifted`.
+        """
         results = self.results if len(self.results) != 1 else self.results[0]
         return keras.Model(self._all_inputs(lifted), results, name=self.emitter.names.fresh("branch"))
 
     def build_test(self, lifted: Sequence[Known]) -> KerasModel:
-        """Return the model of a dict of tensors whose result is a bool."""
+        """Return the model of the condition of a loop: it maps a dict of tensors to a bool scalar.
+
+        The dict has the keys of `build_body`. `lifted`: constants that are passed as inputs.
+        """
         return keras.Model(_by_name(self._all_inputs(lifted)), self.results[0], name=self.emitter.names.fresh("test"))
 
     def build_body(self, lifted: Sequence[Known], count: int) -> KerasModel:
@@ -294,7 +312,10 @@ class InnerModel:
         return keras.Model(inputs, outputs, name=self.emitter.names.fresh("body"))
 
     def _next_state(self, inputs: Sequence[SymbolicTensor], count: int) -> List[SymbolicTensor]:
-        """Return the inputs of the body of a loop for the next round. The state, `count` tensors, is new."""
+        """Return the inputs of the body of a loop for the next round, as outputs of this round.
+
+        The first `count` results of the body replace the state, `count` tensors. All other inputs stay as they are.
+        """
         kept = [self._identity(tensor, DType.of(tensor.dtype)) for tensor in inputs[1 + count :]]
         return [self._identity(inputs[0], dtypes.int32), *self.results[:count], *kept]
 
@@ -305,12 +326,12 @@ def _unpacking(body: Callable[..., Sequence[Handle]]) -> _Body:
 
 
 def _by_name(inputs: Sequence[SymbolicTensor]) -> Dict[str, SymbolicTensor]:
-    """Return name -> input. The names sort in the order of the inputs."""
+    """Return a dict {name of an input: input}. The names sort in the order of the inputs."""
     return {tensor.name: tensor for tensor in inputs}
 
 
 def without_constants(handles: Sequence[Handle]) -> List[SymbolicTensor]:
-    """Return the handles that are no constants (`Known`). The body of a branch or loop has an input for each of them."""
+    """Return the handles that are no constants (`Known`). The body of a branch or loop has an input for each handle."""
     return [handle for handle in handles if not isinstance(handle, Known)]
 
 

@@ -160,8 +160,8 @@ class Elementwise(Pointwise, Sizing):
     def _can_merge(self, x: Handle, y: Handle) -> bool:
         """Whether an Add layer can add x and y: two different float tensors of rank 2 or more and of one shape.
 
-        The shape must be static except for axis 0. False for a constant, and for integers: the layer declares the dtype of
-        its policy for its result, float32.
+        The shape must be static except for axis 0. Returns False for a constant. Returns False for integers, because
+        the layer declares float32, the dtype of its policy, for its result.
         """
         if self.out.dtype.kind != "f":
             return False
@@ -242,12 +242,15 @@ class Elementwise(Pointwise, Sizing):
         return self.ops.where(self.ops.less(x, 0), self.ops.negative(rest), rest)
 
     def _floor_divide(self, x: Handle, y: Handle) -> Tuple[Handle, Handle, Handle]:
-        """Return (x // y of integers, x, y without zeros)."""
+        """Return (x // y, x, y) of integers, after zeros of y are replaced by 1."""
         x, y = self._division_operands(x, y)
         return self.restore_dtype(self.ops.floor_divide(x, y)), x, y
 
     def _division_operands(self, x: Handle, y: Handle) -> Tuple[Handle, Handle]:
-        """Return (x, y) as operands of a division of integers, with 1 in place of zeros of y: no back end divides by zero."""
+        """Return (x, y) as operands of a division of integers, with zeros of y replaced by 1.
+
+        The replacement is needed because no back end defines a division of integers by 0.
+        """
         x, y = self.operands(x, y)
         if not hasattr(y, "dtype"):
             return x, y or 1
@@ -282,7 +285,7 @@ class Elementwise(Pointwise, Sizing):
         return self._integer_power(self.tensor(x), self.tensor(y))
 
     def _integer_power(self, x: Handle, y: Handle) -> Handle:
-        """Return x ** y of signed integers. For y < 0, the result is 1 / x**-y without fraction: 0, unless x is 1 or -1."""
+        """Return x ** y of signed integers. For y < 0, the result is 0, unless x is 1 or -1: 1 / x**-y is truncated."""
         ops = self.ops
         whole = self.restore_dtype(ops.power(x, self._extreme("maximum", y, 0)))
         odd = ops.where(ops.equal(ops.mod(y, 2), 0), ops.ones_like(x), x)

@@ -15,7 +15,10 @@ __all__ = ["Symbolic"]
 
 
 class Symbolic(FunctionalUnsigned64, Windows, Random, Recurrent):
-    """The emitter of functional Keras models. It raises UnsupportedError for nodes that Keras cannot express exactly."""
+    """The emitter of functional Keras models.
+
+    Its methods raise UnsupportedError for nodes that layers and operations of Keras cannot express exactly.
+    """
 
     def batch_normalization(
         self,

@@ -60,7 +60,11 @@ class Indexing(Rounds):
         return self.ops.take(self.ops.reshape(x, (-1,)), self._elements(rows, rest), axis=0)
 
     def _rows(self, indices: Handle, sizes: Sequence[Scalar]) -> Handle:
-        """Return the row-major positions, in an array of this shape, of the coordinates along the last axis of `indices`."""
+        """Return the int32 row-major positions, in an array of the shape `sizes`, of the coordinates in `indices`.
+
+        The coordinates are along the last axis of `indices`, which the result lacks. If `sizes` is empty, all positions
+        are 0.
+        """
         ops = self.unchecked_ops
         if not sizes:
             return ops.cast(ops.sum(indices, axis=-1), "int32")
@@ -74,8 +78,7 @@ class Indexing(Rounds):
         """Return the offset of each index of the batch axis `axis`, to add to row numbers of shape indices.shape[:-1].
 
         The offset of index k is k times the product of `lead` after `axis`. `lead` has the sizes of the batch axes and
-        of the indexed axes of the tensor. Example: axis 0, lead [2, 3] -> [0, 3]. Raises UnsupportedError as
-        `positions` does.
+        of the indexed axes of the tensor. Example: axis 0, lead [2, 3] -> [0, 3].
         """
         ops = self.unchecked_ops
         offset = self.positions(self.dim(indices, axis))
@@ -87,7 +90,7 @@ class Indexing(Rounds):
         """Return the positions of all elements of the rows with the numbers `rows`, in the flattened tensor.
 
         A row has the shape `rest`, and the result has the shape rows.shape + rest. Example: rows [2], rest [3] ->
-        [[6, 7, 8]]. Raises UnsupportedError as `positions` does.
+        [[6, 7, 8]].
         """
         ops = self.unchecked_ops
         for size in rest:
@@ -113,10 +116,10 @@ class Indexing(Rounds):
         return self.ops.scatter_update(x, indices, updates, **options)
 
     def _last_updates(self, x: Handle, indices: Handle, updates: Handle) -> Handle:
-        """Return updates in which each update of a slice of x is replaced by the last update of the slice.
+        """Return a copy of `updates` in which each update is replaced by the last update of the same slice of x.
 
-        JAX scatters in any order, so that equal indices need equal updates. Raises UnsupportedError for indexed axes
-        whose sizes only the run tells.
+        JAX scatters in any order, so that equal indices need equal updates. Raises UnsupportedError if the size of an
+        indexed axis is known only at run time.
         """
         ops, depth = self.unchecked_ops, int(indices.shape[-1])
         sizes = [self.dim(x, axis) for axis in range(depth)]
@@ -197,7 +200,7 @@ class Indexing(Rounds):
 
 
 def _known_depth(indices: Handle) -> int:
-    """Return the length of the last axis of `indices`. Raises UnsupportedError if only the run tells it."""
+    """Return the length of the last axis of `indices`. Raises UnsupportedError if it is known only at run time."""
     if indices.shape[-1] is None:
         raise UnsupportedError("a Keras model needs a known number of coordinates")
     return int(indices.shape[-1])

@@ -16,10 +16,11 @@ _MOVING = frozenset(
 
 
 def _working(operation: Any, created: Set[int]) -> Any:
-    """Return the operation that does the work: the nearest one, from `operation` back, whose class is not in `_MOVING`.
+    """Return the operation that does the work: the nearest producer of `operation` whose class is not in `_MOVING`.
 
-    Returns `operation` itself if an operation of `_MOVING` on the way has not exactly one input. The same holds if the
-    way leads to an operation whose id is not in `created`.
+    If the class of `operation` is not in `_MOVING`, `operation` itself is returned. It is also returned if a moving
+    operation on the path to the producer does not have exactly one input. The same holds if the path has an operation
+    whose id is not in `created`.
     """
     working = operation
     while type(working).__name__ in _MOVING:
@@ -31,7 +32,7 @@ def _working(operation: Any, created: Set[int]) -> Any:
 
 
 class Names:
-    """Chooses unique names for the layers and operations of one Keras model, and records the ONNX node of each operation."""
+    """Choose unique names for the layers and operations of one Keras model, and record the ONNX node of each."""
 
     def __init__(self) -> None:
         self.used_names: Set[str] = set()
@@ -45,7 +46,10 @@ class Names:
         self._reserved: Dict[str, str] = {}
 
     def add(self, operation: Any, node: Optional[Node]) -> None:
-        """Add an operation of the recorded node `node`, which has its name now. Without a node, it has no owner."""
+        """Record that `operation` has a name, and that its owner is the ONNX node of the recorded node `node`.
+
+        The operation has no owner if `node` has the value None, or stems from no ONNX node.
+        """
         self.operations[id(operation)] = operation
         if node is not None and node.origin is not None:
             self.owners[id(operation)] = node.origin.node
@@ -100,7 +104,7 @@ class Names:
             (operation if node.primitive in MOVES else _working(operation, created)).name = name
 
     def fresh(self, wanted: str, weighty: bool = True) -> str:
-        """Reserve and return a unique layer name that is similar to `wanted`: "a/b" => "a_b", or "a_b_1" if "a_b" is used.
+        """Reserve and return a unique layer name that is similar to `wanted`: "a/b" => "a_b"; "a_b_1" if "a_b" is used.
 
         Slashes at the ends, and "_" and "-" at the front, are removed. A run of characters other than ASCII letters,
         digits and `_.-` becomes one "_". An empty name becomes "values". The rule is that of TensorFlow's name scopes.

@@ -26,10 +26,10 @@ def operation_name(operation: Any) -> str:
 
 
 def preview_model(model: KerasModel, names: Names) -> Preview:
-    """Return the layers and operations of a model, without its inputs.
+    """Return a `Preview` of a model: its layers and operations without the inputs, in total and for each ONNX node.
 
-    `names`: the names that the emitter of the model has used. A node in the body of a branch or loop has the operations
-    of the body. Operations of the model that no output needs are left out.
+    `names`: the names that the emitter of the model has used. Operations in the body of a branch or loop are listed for
+    their nodes, but not in total. Operations of the model that no output needs are left out.
     """
     operations = [item for item in model.operations if not isinstance(item, keras.layers.InputLayer)]
     used = {id(operation) for operation in operations}

@@ -52,7 +52,10 @@ class Products(Shape, Base):
         return out if bias is None else self.ops.add(out, self.tensor(bias))
 
     def _can_be_weights(self, *operands: Optional[Handle]) -> bool:
-        """Whether a layer can hold the operands as its weights: constants, or None, outside the body of a branch or loop."""
+        """Whether a layer can hold the operands as its weights: each must be a constant, or None.
+
+        Returns False in the body of a branch or loop, whose layers have no weights.
+        """
         return self.has_weights and all(operand is None or isinstance(operand, Known) for operand in operands)
 
     def _swap_last_axes(self, x: Handle) -> Handle:
@@ -62,7 +65,11 @@ class Products(Shape, Base):
         return self.ops.transpose(x, (*range(rank - 2), rank - 1, rank - 2))
 
     def _multiply_integers(self, x: Handle, y: Handle) -> Handle:
-        """Return the product of integer matrices; it wraps. Raises UnsupportedError if Keras cannot compute it exactly."""
+        """Return the product of integer matrices; overflow wraps.
+
+        x and y are the first two arguments of the current node, transposed if the node asks for it. Raises
+        UnsupportedError if Keras cannot compute the product exactly.
+        """
         self.check_dtypes()
         dtype, ops = self.out.dtype, self.unchecked_ops
         if multiplies_integers(x.dtype):
@@ -107,9 +114,10 @@ class Products(Shape, Base):
         return self.constant_tensor(Known(np.asarray(number, np.int64), dtypes.int64))
 
     def _parts(self, x: Handle, arg: Arg) -> List[Handle]:
-        """Return the parts of 16 bits of an integer tensor as float64, the lowest first. The last has the sign.
+        """Return the parts of 16 bits of an integer tensor x as float64, the lowest first. The last has the sign.
 
-        `arg`: the argument of the node that the tensor is. Numbers that provably have 16 bits are a single part.
+        `arg`: the recorded argument of the current node that x stands for. If its numbers are provably below 2**16 in
+        magnitude, x is the single part.
         """
         ops = self.unchecked_ops
         bound = _largest(arg)
@@ -126,9 +134,10 @@ class Products(Shape, Base):
 
 
 def _largest(arg: Arg) -> Optional[int]:
-    """Return a bound of the magnitude of the integers of an argument, as it was computed. Returns None without a bound.
+    """Return an upper bound of the magnitudes of the integers of an argument. Returns None if no bound is known.
 
-    A bound is known for constants, for integers of at most 16 bits, and for sums, differences and moves of these.
+    A bound is known for constants, and for integer dtypes of at most 16 bits. It is computed for sums and differences
+    of arguments with a bound, and for nodes that only move or cast their elements.
     """
     if isinstance(arg, Const):
         return int(np.abs(arg.array.astype(np.float64)).max(initial=0))

@@ -45,8 +45,11 @@ class Random(Shape):
     def _draw(self, name: str, shape: Sizes, dtype: DType, seed: Optional[float]) -> Handle:
         """Return `keras.random.<name>` of a shape, drawn in float64 or float32.
 
-        On JAX, the numbers of a seed are a constant, whose array is not yet cast to `dtype`. Raises UnsupportedError for JAX without a seed, whose functions
-        keep no state, and for sizes that only the run tells on JAX or torch.
+        `name`: "uniform" or "normal". On JAX, the result is a constant (`Known`), whose array is not yet cast to
+        `dtype`.
+
+        Raises UnsupportedError on JAX without a seed, because functions of JAX keep no state. Raises it on JAX and
+        torch for sizes that are known only at run time.
         """
         self.check_dtypes()
         sizes, drawn_in = known_sizes(shape), "float64" if dtype.name == "float64" else "float32"
@@ -68,6 +71,6 @@ class Random(Shape):
 
 
 def _integer(seed: float) -> int:
-    """Return the seed of ONNX, a float, as a non-negative integer of 31 bits: other floats give other integers."""
+    """Return an integer from 0 to 2**31 - 2 for the float seed of ONNX, computed from all bits of the float."""
     high, low = divmod(int(np.asarray(seed, np.float64).view(np.uint64)), 2**32)
     return (high ^ low) % (2**31 - 1)

@@ -38,6 +38,13 @@ class Recurrent(Base):
         states: int,
         options: Mapping[str, Any],
     ) -> Tuple[Handle, ...]:
+        """Return the results of a recurrent node, computed by a Keras layer for each direction.
+
+        kind: the class of the layer: "LSTM", "GRU" or "SimpleRNN".
+        args: the inputs of the ONNX operator; trailing ones may be missing.
+        states: the number of states of the layer: 2 for LSTM, else 1.
+        options: further arguments of the layer.
+        """
         arguments = dict(enumerate(args))
         x = self.ops.transpose(self.tensor(args[0]), (1, 0, 2))
         hidden = args[2].array.shape[2]

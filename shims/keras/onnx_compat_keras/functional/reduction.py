@@ -35,9 +35,10 @@ class Reduction(Base):
         return self.layer(name, x, keepdims=keepdims, data_format="channels_last")
 
     def _reduce(self, name: str, x: Handle, axes: Sequence[int], keepdims: bool) -> Handle:
-        """Return keras.ops.<name> of x over axes. Bools and small integers are reduced as int32, uint32 as int64.
+        """Return keras.ops.<name> of x over axes, in the dtype of the current node's result.
 
-        For these dtypes, raises UnsupportedError as `check_dtypes` does.
+        Bools and integers below 32 bits are reduced as int32, uint32 as int64. Raises UnsupportedError if Keras lacks a
+        dtype of the node, or is not exact in it.
         """
         dtype = self.out.dtype
         options = {"axis": tuple(axes), "keepdims": keepdims}
@@ -53,7 +54,7 @@ class Reduction(Base):
     def _reduce_extreme(self, name: str, x: Handle, axes: Sequence[int], keepdims: bool) -> Handle:
         """Return the maximum or minimum of x over axes. `name` is "max" or "min".
 
-        Over an axis of the known length 0, the result has the lowest or the highest number of the dtype.
+        Over an axis of the known length 0, the maximum is the lowest number of the dtype, and the minimum the highest.
         """
         if any(x.shape[axis] == 0 for axis in axes):  # Keras raises ValueError
             limits = _limits(storage(self.out.dtype))

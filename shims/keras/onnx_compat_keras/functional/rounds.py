@@ -52,9 +52,11 @@ class Rounds(Control):
         return tuple(self._scan_rounds(step, int(count), reverse, list(state), specs, stacked, [*slices, *captures]))
 
     def while_loop(self, *state: Handle, bodies: Bodies, captures: Sequence[Handle]) -> Tuple[Handle, ...]:
-        """Compute a while loop. On JAX, this takes a known limit of the number of rounds (see `_most_rounds`).
+        """Compute a while loop. On JAX, it becomes a scan over the largest possible number of rounds.
 
-        Raises UnsupportedError on JAX without a limit, for more than 1024 rounds, and as `scan` does.
+        On JAX, raises UnsupportedError if the condition does not limit the number of rounds (see `_most_rounds`), if
+        the limit is over 1024, or if a state changes its shape. On every back end, raises it if this Keras cannot load
+        a saved loop.
         """
         if not loads_scans():
             return super().while_loop(*state, bodies=bodies, captures=captures)
@@ -88,10 +90,12 @@ class Rounds(Control):
     ) -> List[Handle]:
         """Return the state after `count` rounds of `state + ys = step(k, state + captures)`, then the stacked ys.
 
-        `k`: the number of the round. The first y is the result of the scan. The others are written into buffers, which
-        are states. With `reverse`, the ys are stacked from the last round to the first.
+        `k`: the number of the round, from 0, as a tensor. `specs`: the types of the state. `stacked`: the types of the
+        stacked ys. With `reverse`, the ys are stacked from the last round to the first.
 
-        Raises UnsupportedError if another y than the first has a size that only the run tells.
+        `keras.ops.scan` stacks the first y. The other ys are written into buffers, which are additional states.
+
+        Raises UnsupportedError if a y other than the first has a symbolic size, or if a state changes its shape.
         """
         ops = self.unchecked_ops
         rows = list(stacked[1:])
@@ -131,10 +135,10 @@ def _row_shape(spec: Spec) -> List[int]:
 
 
 def _most_rounds(node: Node) -> Optional[int]:
-    """Return the largest number of rounds of a recorded while loop, as its condition says it. Returns None without such a limit.
+    """Return the largest number of rounds that the condition of a recorded while loop allows.
 
-    The condition must be `less(k, limit)`, or a conjunction with it. `limit` is a constant. `k` is a state that begins
-    as a constant and grows by 1.
+    The condition must be `less(k, limit)`, or a conjunction of this and another test. `limit` must be a constant. `k`
+    must be a state that begins as a constant and grows by 1. Returns None for any other condition.
     """
     test, body = node.regions
     (condition,) = test.outputs

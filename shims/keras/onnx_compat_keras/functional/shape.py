@@ -97,7 +97,7 @@ class Shape(Computed):
         x is first reshaped to a table, whose rows have the known sizes after the last unknown size. A tensor of row
         numbers, which has the other sizes, then gathers the rows.
 
-        Raises UnsupportedError if a size of the rows is 0, and as `positions` does.
+        Raises UnsupportedError if a size of the rows is 0, and on JAX for a size that is a computed number.
         """
         values = shape.scalars
         lead = max(k for k, value in enumerate(values) if not isinstance(value, (int, np.integer))) + 1
@@ -140,7 +140,8 @@ class Shape(Computed):
     def _zeros_grid(self, values: Sequence[Scalar]) -> Handle:
         """Return an int32 tensor of zeros with the shape `values`, for a broadcast by `where`.
 
-        `values`: ints and `Length`s; at least one must be a `Length`. Raises UnsupportedError as `positions` does.
+        `values`: ints and `Length`s; at least one must be a `Length`. Raises UnsupportedError on JAX for a size that is
+        a computed number (a `Length` of the operation "number").
         """
         grid: Any = None
         for k, value in enumerate(values):
@@ -166,7 +167,7 @@ class Shape(Computed):
 
         - `axis` is 0.
         - A tensor occurs twice in `parts`.
-        - The tensors are integers: the layer declares float32, the dtype of its policy, for its result.
+        - The tensors are no floats: the layer declares float32, the dtype of its policy, for its result.
         """
         if self.out.dtype.kind != "f" or len({id(part) for part in parts}) < len(parts) or axis == 0:
             return False
@@ -260,8 +261,8 @@ class Shape(Computed):
     def pad_constant(self, x: Handle, around: Sequence[Tuple[int, int]], value: Known) -> Handle:
         """Return x with axis k padded by around[k] = (before, after) with the constant scalar `value`.
 
-        A ZeroPadding layer pads a float image with zeros along one to three spatial axes. The first and the last axis
-        must not be padded for that. Integers of any magnitude stay exact.
+        A ZeroPadding layer pads a float image with zeros along one to three spatial axes, if the first and the last
+        axis are not padded. Otherwise `keras.ops.pad` is used. Integers of any magnitude stay exact.
         """
         number = value.array.item()
         space = len(x.shape) - 2

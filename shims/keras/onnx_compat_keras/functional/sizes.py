@@ -54,6 +54,7 @@ _FUNCTIONS = {
 
 
 def _key(part: Scalar) -> Any:
+    """Return a hashable key of a part of a `Length` that is no `Length`: an int itself, the id of a tensor."""
     return part if isinstance(part, (int, np.integer)) else id(part)
 
 
@@ -100,15 +101,15 @@ class Sizing(Base):
         return Length("number", (self.unchecked_ops.cast(number, "int64"),))
 
     def plus(self, x: Handle, y: Handle) -> Handle:
-        """Return x + y of positions. Keras 3.15 on TensorFlow may add along a wrong axis (see `Elementwise.add`)."""
+        """Return x + y of integer tensors, computed as x - (-y).
+
+        The method is needed because `keras.ops.add` of Keras 3.15 on TensorFlow may add along a wrong axis.
+        """
         return self.unchecked_ops.subtract(x, self.unchecked_ops.negative(y))
 
     # -- as tensors ----------------------------------------------------------------------------------------------------
     def size_tensor(self, size: Handle) -> Handle:
-        """Return a size, a `Length` or an integer tensor with a single element, as an int64 scalar tensor.
-
-        Raises UnsupportedError as `ones_vector` does.
-        """
+        """Return a size as an int64 scalar tensor. `size`: a `Length`, or an integer handle with a single element."""
         ops = self.unchecked_ops
         if not isinstance(size, Length):
             tensor = self.tensor(size)
@@ -125,7 +126,8 @@ class Sizing(Base):
     def positions(self, length: Scalar) -> Handle:
         """Return the int32 tensor [0, 1, ..., length - 1]. `length`: an int or a `Length`.
 
-        The tensor of a `Length` is created once. Raises UnsupportedError as `ones_vector` does.
+        The tensor of a `Length` is created once. Raises UnsupportedError on JAX, which compiles fixed shapes, for a
+        `Length` of the operation "number".
         """
         if _is_int(length):
             return self.constant_tensor(Known(np.arange(int(length), dtype=np.int32), dtypes.int32))
@@ -135,6 +137,7 @@ class Sizing(Base):
         return self.scope.positions[length.key]
 
     def _stack_sizes(self, counted: Counted) -> Handle:
+        """Return a `Counted` as a symbolic tensor of its shape and dtype."""
         if all(_is_int(size) for size in counted.sizes):
             array = np.asarray(counted.sizes, counted.dtype.numpy).reshape(counted.shape)
             return self.constant_tensor(Known(array, counted.dtype))
@@ -144,6 +147,7 @@ class Sizing(Base):
         return whole if counted.dtype.name == "int64" else self.unchecked_ops.cast(whole, counted.dtype.name)
 
     def _stack(self, parts: Sequence[Handle]) -> Handle:
+        """Return ints and int64 scalar tensors as an int64 vector."""
         tensors = [
             self.constant_tensor(Known(np.asarray(part, np.int64), dtypes.int64)) if _is_int(part) else part
             for part in parts
@@ -152,7 +156,7 @@ class Sizing(Base):
 
     # -- as vectors ----------------------------------------------------------------------------------------------------
     def ones_vector(self, length: Scalar) -> Handle:
-        """Return an int32 tensor of ones of the shape [length], which represents the size `length`: an int or a `Length`.
+        """Return an int32 vector of `length` ones, which represents the size `length`: an int or a `Length`.
 
         The tensor of a `Length` is created once. Raises UnsupportedError on JAX, which compiles fixed shapes, for a
         `Length` of the operation "number".
@@ -183,6 +187,7 @@ class Sizing(Base):
         return ops.add(ops.multiply(ops.cast(cut(ops, counts, (slice(1, None),)), "int32"), 0), 1)
 
     def _axis(self, handle: Handle, axis: int) -> Handle:
+        """Return an int32 vector of n ones, where n is the length of an axis of the tensor `handle`."""
         other_axes = [k for k in range(len(handle.shape)) if k != axis]
         zeros = self.unchecked_ops.zeros_like(handle, dtype="int32")
         if other_axes:
@@ -190,12 +195,14 @@ class Sizing(Base):
         return self.unchecked_ops.add(zeros, 1)
 
     def _product(self, x: Scalar, y: Scalar) -> Handle:
+        """Return an int32 vector of x * y ones."""
         table = self.unchecked_ops.multiply(
             self.unchecked_ops.expand_dims(self.ones_vector(x), -1), self.ones_vector(y)
         )
         return self.unchecked_ops.reshape(table, (-1,))
 
     def _sum(self, x: Scalar, y: Scalar) -> Handle:
+        """Return an int32 vector of x + y ones. At most one of the sizes is an int, which may be negative."""
         if _is_int(x):
             x, y = y, x
         if _is_int(y) and y < 0:
@@ -207,9 +214,11 @@ class Sizing(Base):
         )
 
     def _quotient(self, x: Handle, y: int) -> Handle:
+        """Return an int32 vector of x // y ones, for the size x and an int y above 0."""
         return cut(self.unchecked_ops, self.ones_vector(x), (slice(int(y) - 1, None, int(y)),))
 
     def _minimum(self, x: Handle, y: Handle) -> Handle:
+        """Return an int32 vector of min(x, y) ones. One of the sizes is an int of at least 0."""
         if _is_int(x):
             x, y = y, x
         return cut(self.unchecked_ops, self.ones_vector(x), (slice(None, int(y)),))

@@ -170,7 +170,7 @@ class FunctionalUnsigned64(Elementwise, Pools, Indexing, Reduction):
         return self.ops.minimum(self.ops.maximum(y, 0), last)
 
     def _is_shift(self, y: Handle) -> Handle:
-        """Return whether a shift by y bits leaves any bit: y is below 64."""
+        """Return a bool tensor: where y, as a uint64 number, is below 64. A shift by 64 or more leaves no bit."""
         return self.ops.logical_and(self.ops.less_equal(0, y), self.ops.less(y, 64))
 
     def cast(self, x: Handle, dtype: DType) -> Handle:
@@ -194,7 +194,10 @@ class FunctionalUnsigned64(Elementwise, Pools, Indexing, Reduction):
         return ops.where(ops.less(x, 0), doubled, plain)
 
     def _from_float(self, x: Handle) -> Handle:
-        """Convert floats to uint64, which an int64 tensor stores. Numbers of 2**63 or more are shifted by 2**63 first."""
+        """Convert floats to uint64, stored as int64.
+
+        2**63 is subtracted from numbers of at least 2**63 before the conversion, and added again after it.
+        """
         ops = self.ops
         limit = 2.0**63
         is_large = ops.less_equal(limit, x)
