@@ -314,6 +314,11 @@ class JaxArrays(Arrays):
         backwards: bool,
         length: Optional[int] = None,
     ) -> Tuple[List[Array], List[Array]]:
+        """Run `state, ys = step(state, [x[k] for x in xs])` for each index k, and return (last state, stacked ys).
+
+        `backwards`: from the last k to the first; the stacked ys keep the order of k. `length`: the number of indices.
+        None: the length of the first axis of the arrays `xs`, of which there must be at least one.
+        """
         state, ys = lax.scan(step, list(map(jnp.asarray, state)), xs, length=length, reverse=backwards)
         return state, ys
 

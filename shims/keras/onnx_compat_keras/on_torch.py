@@ -313,6 +313,11 @@ class _Tensors(Windows):
         backwards: bool,
         length: Optional[int] = None,
     ) -> Tuple[List[torch.Tensor], List[torch.Tensor]]:
+        """Run `state, ys = step(state, [x[k] for x in xs])` for each index k, and return (last state, stacked ys).
+
+        `backwards`: from the last k to the first; the stacked ys keep the order of k. `length`: the number of indices.
+        None: the length of the first axis of `xs[0]`. Without any index, the stacked ys are [].
+        """
         count = int(xs[0].shape[0]) if length is None else length
         rounds: List[List[torch.Tensor]] = []
         for k in reversed(range(count)) if backwards else range(count):

@@ -20,7 +20,10 @@ class KerasShim(Shim):
 
     @property
     def threads_start(self) -> str:  # type: ignore[override]  # the back end decides, a class attribute cannot
-        """TensorFlow starts threads when it traces a function, JAX and torch when they first compute."""
+        """The step that starts threads of the back end: "compile" on TensorFlow, else "run".
+
+        TensorFlow starts threads when it traces a function, JAX and torch when they first compute.
+        """
         from onnx_compat_keras.features import back_end
 
         return "compile" if back_end() == "tensorflow" else "run"

@@ -78,7 +78,7 @@ class Convolution(Windows):
         """Whether the kernel of Conv2D may read wrong pixels, because the result may have a width of 1.
 
         For such a result, oneDNN (TensorFlow 2.21 on CPUs) advances by the horizontal stride from row to row. This
-        happens only for several images of one channel and several rows, with a vertical stride of 1.
+        happens only for several images of one channel, several rows, and a vertical stride of 1.
 
         Returns False if a probe shows that this TensorFlow computes the result correctly.
         """

@@ -74,6 +74,6 @@ class FastLstm(Elementwise):
         return states[-1]
 
     def _reorder_gates(self, gates: TfTensor) -> TfTensor:
-        """Reorder gates along axis 0 from the order of ONNX (i, o, f, c) to that of BlockLSTMV2 (i, f, c, o)."""
+        """Return `gates` with axis 0 permuted from ONNX's order (i, o, f, c) to that of BlockLSTMV2 (i, f, c, o)."""
         i, o, f, c = self.raw.Split(axis=0, value=gates, num_split=4)
         return self.raw.ConcatV2(values=[i, f, c, o], axis=0)

@@ -116,6 +116,10 @@ class Features:
             return None
 
     def _answer_once(self, question: Key, answer: Callable[[], Any]) -> Any:
+        """Return `answer()`, which is called only for a new `question` and cached.
+
+        An UnsupportedError that it raises is cached too, and raised at each call. Other errors are not cached.
+        """
         with self._lock:
             if question not in self._answers:
                 try:
@@ -137,6 +141,7 @@ def _tf_dtype(tf: TensorFlow, array: np.ndarray) -> TfDType:
 
 
 def _image(*shape: int) -> np.ndarray:
+    """Return the float32 numbers 1, 2, 3, ... in row-major order, as an array of this shape."""
     return np.arange(1, np.prod(shape) + 1, dtype=np.float32).reshape(shape)
 
 

@@ -32,7 +32,7 @@ def _unary_kernel(name: str, size: Tuple[int, ...] = (1,), **attributes: Any) ->
 def _binary_kernel(
     first: str, second: str, shape: Tuple[int, ...], second_shape: Tuple[int, ...], **attributes: Any
 ) -> Kernel:
-    """Return the `Kernel` of an op with two tensor parameters, from their names and the shapes of their trial tensors."""
+    """Return the `Kernel` of an op with two tensor parameters: their names, and the shapes of their trial tensors."""
     return Kernel((first, second), (shape, second_shape), attributes)
 
 

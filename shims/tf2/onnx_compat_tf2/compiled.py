@@ -21,6 +21,7 @@ class CompiledModule(Compiled):
     """A compiled program. `run` computes the model as it was given, also after a training of `native`.
 
     - The module of `run` has the weights as constants, because TensorFlow computes convolutions of constants faster.
+      If a graph cannot hold all of them, it has large weights as variables that are not trainable.
     - The first run with an empty input builds a module for such runs.
     - The first use of `native` builds the module with trainable variables.
     """
@@ -51,7 +52,7 @@ class CompiledModule(Compiled):
         return [decode(output.numpy()) for output in outputs]
 
     def _build_for_run(self, empty: bool = False) -> OnnxModule:
-        """Build a module without variables. If the caller builds a graph, the functions do not belong to that graph.
+        """Build a module without trainable variables. A graph that the caller builds does not get its functions.
 
         `empty`: the module is for runs with an empty input.
 

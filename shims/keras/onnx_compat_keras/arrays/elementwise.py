@@ -55,7 +55,7 @@ class Elementwise(Pointwise):
 
     # -- integer division: frameworks do not define it for a divisor 0, or for the least integer / -1 -----------------
     def is_integral(self, x: Array) -> bool:
-        """Whether x has an integer dtype; bool is none."""
+        """Whether x has an integer dtype. Returns False for bool."""
         raise NotImplementedError
 
     def is_signed(self, x: Array) -> bool:

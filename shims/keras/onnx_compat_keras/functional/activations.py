@@ -2,7 +2,8 @@
 
     mul(mul(x, 0.5), add(erf(mul(x, 0.7071)), 1))  =>  activation(x, name="gelu")
 
-Conditions: a result of the shape of x, of a float dtype that numpy has, and Keras has the activation. Bodies of loops and branches are not rewritten.
+Conditions: a result of the shape of x, of a float dtype that numpy has, and Keras has the activation. Bodies of loops
+and branches are not rewritten.
 """
 
 from typing import Callable, Dict, Optional, Sequence

@@ -361,7 +361,10 @@ class Base(Emitter):
         return keras.Input(batch_shape=known.shape, dtype=known.dtype.name, name=name)
 
     def _row(self, array: np.ndarray, dtype: DType, trainable: bool = True) -> Handle:
-        """Return an array as a symbolic tensor: row 0 of a new Embedding layer in `dtype`, reshaped."""
+        """Return an array as a symbolic tensor: row 0 of a new Embedding layer in `dtype`, reshaped.
+
+        `trainable`: whether training may change the weight of the layer.
+        """
         flat = np.ascontiguousarray(array.astype(dtype.numpy)).reshape(1, -1)
         layer = keras.layers.Embedding(
             1, flat.size, name=self._fresh("Constant", auxiliary=True), dtype=dtype.name, embeddings_initializer="zeros",

@@ -152,7 +152,7 @@ class ComputedFilters(Products):
 
         - If the window has no padding, the mode is "valid".
         - If the mode "same" pads as the window requires, the mode is "same".
-        - Otherwise x is padded with zeros here, and the mode is "valid".
+        - Otherwise x is returned padded with zeros, and the mode is "valid".
         """
         x = self.tensor(x)
         if not window.is_padded:

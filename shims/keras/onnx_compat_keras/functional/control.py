@@ -65,8 +65,8 @@ class Control(Shape):
         loads no saved while_loop, a known number of slices is unrolled (see `_unroll`). `reverse`: begin with the last
         slice; the stacked ys still have the order of the slices.
 
-        Raises UnsupportedError if a stacked result has more than one size that only the run tells, or such a size and a
-        size 0. The number of slices is one of these sizes. If the back end loads no saved while_loop, raises
+        Raises UnsupportedError if a stacked result has more than one size that is known only at run time, or one and
+        also a size 0. The number of slices is one of the sizes. If the back end loads no saved while_loop, raises
         UnsupportedError for an unknown number of slices, and for a scan that cannot be unrolled.
         """
         (count,) = length.scalars
@@ -207,7 +207,7 @@ class Control(Shape):
 
 
 class _Open:
-    """The size of an axis whose length only the run tells."""
+    """A size in place of a symbolic size: the axis has a length that is known only at run time."""
 
 
 class InnerModel:

@@ -249,7 +249,7 @@ class Elementwise(Pointwise, Sizing):
     def _division_operands(self, x: Handle, y: Handle) -> Tuple[Handle, Handle]:
         """Return (x, y) as operands of a division of integers, with zeros of y replaced by 1.
 
-        The replacement is needed because no back end defines a division of integers by 0.
+        The replacement is needed because back ends differ in the division of integers by 0, or raise.
         """
         x, y = self.operands(x, y)
         if not hasattr(y, "dtype"):

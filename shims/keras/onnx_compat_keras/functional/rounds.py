@@ -54,9 +54,11 @@ class Rounds(Control):
     def while_loop(self, *state: Handle, bodies: Bodies, captures: Sequence[Handle]) -> Tuple[Handle, ...]:
         """Compute a while loop. On JAX, it becomes a scan over the largest possible number of rounds.
 
-        On JAX, raises UnsupportedError if the condition does not limit the number of rounds (see `_most_rounds`), if
-        the limit is over 1024, or if a state changes its shape. On every back end, raises it if this Keras cannot load
-        a saved loop.
+        Raises UnsupportedError in these cases:
+
+        - This Keras cannot load a saved loop.
+        - On JAX, the condition does not limit the number of rounds (see `_most_rounds`), or the limit is over 1024.
+        - On JAX, a state changes its shape.
         """
         if not loads_scans():
             return super().while_loop(*state, bodies=bodies, captures=captures)
