@@ -71,11 +71,11 @@ class Application(NamedTuple):
     target: Target
 
     def spec(self, index: int) -> Spec:
-        """Return the type of tensor argument number `index`. Raises InvalidModelError if the argument is not a tensor."""
+        """Return the type of the tensor argument `index`. Raises InvalidModelError if the argument is not a tensor."""
         return spec_of(self.args[index])
 
     def sizes(self, index: int) -> Tuple[Extent, ...]:
-        """Return the sizes in argument number `index`. Raises InvalidModelError if the argument is not a list of sizes."""
+        """Return the sizes in the argument `index`. Raises InvalidModelError if the argument is not a list of sizes."""
         arg = self.args[index]
         if not isinstance(arg, Extents):
             raise InvalidModelError("argument %d is not a list of sizes" % index)
@@ -128,7 +128,10 @@ def primitive(kinds: str = "fiub", infer: Optional[Rule] = None) -> Callable[[F]
 
 
 def elementwise_rule(dtype: Optional[DType] = None) -> Rule:
-    """Return an inference rule: operands broadcast, and the result has `dtype`, by default the dtype of the last operand."""
+    """Return an inference rule for an elementwise primitive: its operands broadcast.
+
+    The result has `dtype`; None: the dtype of the last operand.
+    """
 
     def infer(at: Application) -> Sequence[Spec]:
         specs = [spec_of(arg) for arg in at.args]
@@ -304,8 +307,9 @@ def apply_primitive(
 ) -> List[Tensor]:
     """Record a primitive on physical arguments, or execute it if the trace executes at once. Return a list of Tensors.
 
-    The primitive's inference rule gives the types of the results. `orders` has an entry for each result: the order of
-    axes in which it is stored; None is the logical order. By default, there is one result in logical order.
+    The primitive's inference rule gives the types of the results. `params` are its parameters, with physical axes.
+    `orders` has an entry for each result: the order of axes in which it is stored; None is the logical order. By
+    default, there is one result in logical order. `regions` are the bodies of control flow.
 
     Raises the errors of the inference rule and of `Trace.record`.
     """

@@ -34,7 +34,8 @@ def narrow(x: TensorLike, dtype: DType) -> Tensor:
     """Round a tensor of carrier values to values of `dtype`, a carried type. Return a tensor of the carrier's dtype.
 
     - An integer keeps its low bits.
-    - float8e8m0: see `power_of_two`.
+    - float8e8m0 is rounded to the nearest power of two, half upwards. A negative number, and a number out of range,
+      such as 0, becomes NaN.
     - Another small float is rounded to the nearest value, half to even, and keeps its sign. fnuz formats have no
       negative zero.
 
@@ -54,9 +55,10 @@ def narrow(x: TensorLike, dtype: DType) -> Tensor:
 
 @functools.lru_cache(maxsize=None)
 def to_values(dtype: DType, rank: int) -> Region:
-    """Return the rounding `narrow` to `dtype` as a region. Its only input is a carrier tensor of rank `rank`.
+    """Return a region that rounds values to values of `dtype`, a carried type, as `narrow` does.
 
-    The region is cached by dtype and rank.
+    The only input of the region is a tensor of the carrier's dtype and of rank `rank`. The region is cached by dtype
+    and rank.
     """
     with Trace().active() as trace:
         carrier = DType.of(dtype.numpy)

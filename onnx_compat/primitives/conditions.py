@@ -24,7 +24,7 @@ _PAD_MODES = ("constant", "edge", "reflect", "wrap")
 def check_conditions(at: Application) -> None:
     """Raise VerificationError if the operand dtypes or the arguments do not meet the conditions of the primitive.
 
-    A native has no conditions and passes. An argument of a wrong form (no tensor, no sizes) raises InvalidModelError.
+    A native operator has no conditions. An argument of a wrong form (no tensor, no sizes) raises InvalidModelError.
     """
     _check_dtypes(at)
     for condition in _CONDITIONS.get(at.primitive, ()):
@@ -71,7 +71,7 @@ def _can_be_equal(a: Extent, b: Extent) -> bool:
 
 
 def _is_compatible(given: Spec, declared: Spec) -> bool:
-    """Whether two types have the same dtype and rank, and no axis has two different static sizes."""
+    """Return whether two types have the same dtype and rank, and no axis has two different static sizes."""
     return (
         given.dtype == declared.dtype
         and given.rank == declared.rank

@@ -71,9 +71,11 @@ def while_loop(test: Callable[..., Tensor], body: Body, state: Sequence[Any]) ->
 def record_while_loop(
     test: Callable[..., Tensor], loop: Region, specs: Sequence[Spec], state: Sequence[Tensor]
 ) -> List[Tensor]:
-    """Record a while loop whose body is the region `loop`. Return the final state. `test` and `state`: as `while_loop`.
+    """Record a while loop whose body is the region `loop`. Return the final state.
 
-    `specs` are the types of the state in every iteration; a size that changes is None.
+    - test: a function (*state) -> bool scalar: whether another iteration follows.
+    - specs: the types of the state in every iteration; a size that changes is None.
+    - state: the initial state.
     """
     condition = current_trace().region(specs, lambda *values: [test(*values)])
     args = [current_trace().argument(tensor) for tensor in state]
@@ -104,16 +106,19 @@ def scan(body: Body, state: Sequence[Any], xs: Sequence[Any], length: Extent, re
 
 
 def _have_unequal_sizes(a: Spec, b: Spec) -> bool:
-    """Whether an axis has different static sizes in two types of the same rank."""
+    """Return whether an axis has different static sizes in two types of the same rank."""
     return any(is_static(m) and is_static(n) and m != n for m, n in zip(a.shape, b.shape))
 
 
 def record_scan(
     region: Region, state: Sequence[Tensor], xs: Sequence[Tensor], length: Extent, reverse: bool = False
 ) -> List[Tensor]:
-    """Record a scan whose body is a region. Return the final states, then the stacked ys.
+    """Record a scan whose body is a region. Return the final states, then the ys, each stacked along a new first axis.
 
-    The other arguments are those of `scan`.
+    - state: the initial states.
+    - xs: the tensors whose slices along the first axis the body reads.
+    - length: the number of slices.
+    - reverse: whether the body runs from the last slice to the first.
     """
     args = [
         tuple(current_trace().argument(t) for t in state),

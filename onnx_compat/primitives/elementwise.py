@@ -44,7 +44,11 @@ def elementwise(
 
 
 def unary(kinds: str, dtype: Optional[DType] = None) -> Callable[[_Meaning], Unary]:
-    """Return a decorator that makes a function's name and docstring a unary primitive. Its result has `dtype`, or x's."""
+    """Return a decorator that makes a unary primitive. Its result has `dtype`; None: the dtype of the operand.
+
+    Of the decorated function, only the name and the docstring count. `kinds` are the dtype kinds of the operand.
+    Another kind raises InvalidModelError.
+    """
 
     def declare(function: _Meaning) -> Unary:
         name = function.__name__
@@ -61,7 +65,10 @@ def unary(kinds: str, dtype: Optional[DType] = None) -> Callable[[_Meaning], Una
 def binary(
     kinds: str, dtype: Optional[DType] = None, neutral: Optional[int] = None, either: bool = False
 ) -> Callable[[_Meaning], Binary]:
-    """Return a decorator for a primitive f of two operands of the dtype kinds `kinds`. Its result has `dtype`, or x's.
+    """Return a decorator that makes a primitive f(x, y) of two operands. Its result has `dtype`; None: the dtype of x.
+
+    Of the decorated function, only the name and the docstring count. `kinds` are the dtype kinds of the operands.
+    Another kind, and two different dtypes, raise InvalidModelError.
 
     f(x, neutral)  =>  x; with `either` also f(neutral, x)  =>  x.
 
@@ -85,7 +92,10 @@ def binary(
 
 
 def lift_pair(name: str, x: TensorLike, y: TensorLike) -> "tuple[Tensor, Tensor]":
-    """Convert two operands to Tensors; a number takes the other's dtype. Two Tensors of two dtypes: InvalidModelError."""
+    """Convert two operands to Tensors. A number takes the dtype of the other operand.
+
+    Raises InvalidModelError if two Tensors have different dtypes; `name` is the primitive in the error.
+    """
     if not isinstance(x, Tensor) and isinstance(y, Tensor):
         x = scalar_like(x, y)
     x = lift(x)
@@ -118,7 +128,7 @@ def abs(x: TensorLike) -> Any:
 
 @unary("fiu")
 def sign(x: TensorLike) -> Any:
-    """-1, 0 or 1; NaN stays NaN."""
+    """The sign of x: -1, 0 or 1; NaN stays NaN."""
 
 
 @unary("fc")
@@ -264,7 +274,7 @@ def div(x: TensorLike, y: TensorLike) -> Any:
 
 @binary("fiu", neutral=1)
 def floordiv(x: TensorLike, y: TensorLike) -> Any:
-    """x / y rounded down (integers by zero: any number, no exception)."""
+    """x / y rounded down. An integer division by 0 gives any integer, without an exception."""
 
 
 @binary("fiu")
@@ -320,17 +330,17 @@ def less_equal(x: TensorLike, y: TensorLike) -> Any:
 
 @binary("b", neutral=1, either=True)
 def logical_and(x: TensorLike, y: TensorLike) -> Any:
-    """Return x AND y, elementwise, as a bool Tensor. x and y are booleans and broadcast."""
+    """x AND y, elementwise. x and y are booleans and broadcast."""
 
 
 @binary("b", neutral=0, either=True)
 def logical_or(x: TensorLike, y: TensorLike) -> Any:
-    """x or y."""
+    """x OR y, elementwise. x and y are booleans and broadcast."""
 
 
 @binary("b")
 def logical_xor(x: TensorLike, y: TensorLike) -> Any:
-    """Whether exactly one operand is true."""
+    """x XOR y, elementwise: whether exactly one of the booleans is true."""
 
 
 @binary("iu")
@@ -345,7 +355,7 @@ def bitwise_or(x: TensorLike, y: TensorLike) -> Any:
 
 @binary("iu")
 def bitwise_xor(x: TensorLike, y: TensorLike) -> Any:
-    """The bits set in exactly one operand."""
+    """The bitwise XOR of two integers: the bits that are set in exactly one of them."""
 
 
 @binary("u")
@@ -371,7 +381,7 @@ def greater_equal(x: TensorLike, y: TensorLike) -> Tensor:
 
 
 def not_equal(x: TensorLike, y: TensorLike) -> Tensor:
-    """x != y; NaN differs from everything, also from NaN."""
+    """x != y; True if either is NaN. Raises InvalidModelError if the dtypes differ."""
     return logical_not(equal(x, y))
 
 

@@ -30,11 +30,11 @@ def is_affordable(
     apply: "Callable[[], Application]",
     infer: "Callable[[Application], Sequence[Spec]]",
 ) -> bool:
-    """Whether the limits `folded_elements` and `folded_products` allow to fold a primitive.
+    """Return whether the limits `folded_elements` and `folded_products` allow to fold a primitive.
 
     - name: the primitive.
     - arrays: the values of the tensor arguments, also of those in lists.
-    - apply: returns the application of the primitive, with these tensors as constants.
+    - apply: a function that returns the application of the primitive, with these tensors as constants.
     - infer: the inference rule of the primitive. An error of the rule is raised.
 
     A result of more than 2^20 elements that is within the limits is added to `Trace.folded_elements`. Returns False
@@ -59,7 +59,10 @@ def is_affordable(
 
 
 def _is_small(sizes: Sequence[int], largest: int) -> bool:
-    """Whether neither the product nor the sum of the sizes exceeds `largest`: no result is larger, without windows."""
+    """Return whether both the product and the sum of the sizes are at most `largest`.
+
+    If so, no primitive on arguments of these sizes has a larger result, except primitives such as `pad` and `conv`.
+    """
     product = 1
     for size in sizes:
         product *= size

@@ -202,7 +202,10 @@ def argmax(x: TensorLike, axis: int) -> Tensor:
 def argmin(x: TensorLike, axis: int) -> Tensor:
     """The int64 index of the first smallest element along an axis (negative: from the end). The axis is removed.
 
-    NaN: as for `argmax`. Raises InvalidModelError for an axis that is out of range.
+    The reference gives the first NaN, if there is one. The kernels of TensorFlow and TFLite compare with `<`: with
+    NaN, their result depends on the order of the comparisons, as that of onnxruntime does.
+
+    Raises InvalidModelError for an axis that is out of range.
     """
     return _arg("argmin", x, axis)
 

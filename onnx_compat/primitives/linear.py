@@ -64,7 +64,10 @@ def _matrix(x: Tensor, transposed: bool) -> Tuple[Arg, bool]:
 
 
 def spatial_order(rank: int) -> Order:
-    """Return the order in which the target stores an image of this rank: channels last, or None for the logical order."""
+    """Return the order in which the target stores an image of rank `rank`.
+
+    The order is channels last, or None for the logical order, which is channels first.
+    """
     return channels_last_order(rank) if current_trace().layout == "channels_last" else None
 
 
@@ -134,7 +137,10 @@ def _check_filters(
 
 
 def _check_positions(name: str, x: Tensor, window: Window) -> None:
-    """Raise InvalidModelError if a window has a negative number of positions on an axis. 0 and a symbolic number pass."""
+    """Raise InvalidModelError if a window has a negative number of positions on an axis of x.
+
+    `name` is the primitive in the error. 0 positions are allowed. A symbolic number is not checked.
+    """
     check_shape(window.counts(x.shape[2:]), name)
 
 
@@ -168,10 +174,10 @@ def conv(x: TensorLike, w: TensorLike, bias: Optional[TensorLike] = None, *, win
 
 @primitive("f")
 def depthwise_conv(x: TensorLike, w: TensorLike, bias: Optional[TensorLike] = None, **params: Any) -> Tensor:
-    """A convolution in which each output channel reads one input channel. M / C consecutive outputs share it.
+    """A convolution in which each output channel reads one input channel.
 
-    The arguments are those of `conv`: w is [M, 1, kernel...], and `params` has `window` and `groups`. `groups` must be
-    C.
+    M / C consecutive output channels read the same input channel. The arguments are those of `conv`: w is [M, 1,
+    kernel...], and `params` has `window` and `groups`. `groups` must be C.
     """
     return conv(x, w, bias, **params)
 

@@ -1,4 +1,4 @@
-"""Random numbers. With a seed, every run of a framework gives the same numbers; without a seed, each run gives others."""
+"""Random numbers. With a seed, every run of a framework gives the same numbers; without a seed, each run differs."""
 
 from typing import Optional, Sequence
 
@@ -13,7 +13,8 @@ from onnx_compat.tracing.values import Tensor
 def random_uniform(shape: Sequence[Extent], dtype: DType, seed: Optional[float] = None) -> Tensor:
     """A tensor of independent numbers from the uniform distribution over [0, 1).
 
-    With a `seed`, each run of a framework gives the same numbers; another framework may give others.
+    With a `seed`, each run of a framework gives the same numbers; another framework may give others. Without a seed,
+    each run gives new numbers.
     """
     return _random("random_uniform", shape, dtype, seed)
 
@@ -22,7 +23,8 @@ def random_uniform(shape: Sequence[Extent], dtype: DType, seed: Optional[float] 
 def random_normal(shape: Sequence[Extent], dtype: DType, seed: Optional[float] = None) -> Tensor:
     """A tensor of independent numbers from the standard normal distribution.
 
-    With a `seed`, each run of a framework gives the same numbers; another framework may give others.
+    With a `seed`, each run of a framework gives the same numbers; another framework may give others. Without a seed,
+    each run gives new numbers.
     """
     return _random("random_normal", shape, dtype, seed)
 

@@ -30,8 +30,8 @@ def first_out_of_range(indices: np.ndarray, least: Extent, most: Extent) -> Opti
 def check_indices(indices: Tensor, extent: Extent, from_end: bool = False) -> None:
     """Raise InvalidModelError if a known index is out of range for an axis of the static length `extent`.
 
-    With `from_end`, the range is -extent to extent - 1, else 0 to extent - 1. Run-time indices and a symbolic extent
-    pass.
+    With `from_end`, the range is -extent to extent - 1, else 0 to extent - 1. Run-time indices are not checked, nor
+    any index if `extent` is symbolic.
     """
     if indices.value is None or not is_static(extent) or not indices.known:
         return
@@ -51,7 +51,7 @@ def check_rows(indices: Tensor, shape: Sequence[Extent], from_end: bool = False)
 
     - `indices` is a scalar.
     - A coordinate has more entries than `shape` has axes.
-    - A known entry is out of range (see `check_indices`, also for `from_end`).
+    - A known entry is out of range of a static axis. With `from_end`, a negative entry counts from the end.
     """
     depth = indices.shape[-1] if indices.rank else 0
     if not indices.rank or (is_static(depth) and int(depth) > len(shape)):
@@ -80,7 +80,7 @@ def check_pieces(sizes: Sequence[Extent], extent: Extent) -> None:
 
 
 def check_same(subject: str, size: Extent, other_subject: str, expected: Extent) -> None:
-    """Raise InvalidModelError if two static sizes differ. A symbolic size passes.
+    """Raise InvalidModelError if two static sizes differ. A symbolic size is not checked.
 
     `subject` and `other_subject` describe the two sizes in the error: "the bias length".
     """

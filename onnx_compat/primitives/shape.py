@@ -36,7 +36,7 @@ def axis_of(axis: int, rank: int) -> int:
 
 
 def existing_axis(axis: int, x: Tensor) -> int:
-    """Return a logical axis of x counted from the front. Raises InvalidModelError if x has no such axis, as a scalar."""
+    """Return a logical axis of x counted from the front. Raises InvalidModelError if x, such as a scalar, lacks it."""
     if not x.rank:
         raise InvalidModelError("axis %d is out of range for a scalar" % axis)
     return axis_of(axis, x.rank)
@@ -130,7 +130,7 @@ def squeeze(x: TensorLike, axes: Sequence[int]) -> Tensor:
 def _reshape_unit_axes(x: Tensor, shape: Sizes, order: Order) -> Tensor:
     """Fold or record a reshape that only inserts or removes axes of length one. Return the Tensor.
 
-    `order` is its pending order, unless the reshape folds.
+    `shape` is the new logical shape. A recorded result has the pending order `order`; a folded result has none.
     """
     folded = fold("reshape", [x, Extents(shape)], [x.dtype])
     if folded is not None:
@@ -203,7 +203,7 @@ def broadcast_source(x: Tensor) -> Tensor:
 
 
 def is_broadcastable(narrow: Sequence[Any], wide: Sequence[Any]) -> bool:
-    """Whether a tensor of the shape `narrow` broadcasts to `wide` for all run-time values. A size of None gives False."""
+    """Return whether the shape `narrow` broadcasts to the shape `wide` for all run-time values. None gives False."""
     pairs = zip(list(narrow)[::-1], list(wide)[::-1])
     is_decided = all(n is not None and w is not None and (is_equal(n, w) or is_equal(n, 1)) for n, w in pairs)
     return is_decided and len(narrow) <= len(wide)
@@ -247,7 +247,7 @@ def _check_joinable(tensors: Sequence[Tensor], axis: int) -> None:
 
 
 def stack(xs: Sequence[Any], axis: int) -> Tensor:
-    """Join one or more tensors of one shape along a new axis, which is `axis` of the result (negative: from its end)."""
+    """Join tensors of one shape, at least one, along a new axis: `axis` of the result (negative: from its end)."""
     return concat([unsqueeze(x, [axis]) for x in xs], axis)
 
 
@@ -315,9 +315,10 @@ def _clamp(bound: Extent) -> Extent:
 
 
 def slice_axis(x: TensorLike, axis: int, start: Extent, end: Optional[Extent], step: int = 1) -> Tensor:
-    """Slice x[start:end:step] along a single axis (negative: from the end), with bounds and step as for `slice`.
+    """Slice x[start:end:step] along a single axis (negative: from the end).
 
-    Raises InvalidModelError for an axis that is out of range, and the errors of `slice`.
+    Negative bounds and bounds out of range follow Python's rules. An `end` of None is the end of the axis in the
+    direction of the step. Raises InvalidModelError for an axis that is out of range, and for a step of 0.
     """
     x = lift(x)
     axis = existing_axis(axis, x)
@@ -362,8 +363,8 @@ def reverse(x: TensorLike, axes: Sequence[int]) -> Tensor:
 def tile(x: TensorLike, repeats: Sizes) -> Tensor:
     """x repeated along each axis: the result has x.shape[k] * repeats[k] elements on axis k.
 
-    `repeats` has a count for each axis, 0 or more. Raises InvalidModelError for another number of counts, and as
-    `check_shape` does.
+    `repeats` has a count for each axis, 0 or more. Raises InvalidModelError for another number of counts, and for a
+    negative count.
     """
     x = lift(x)
     if len(repeats) != x.rank:
@@ -429,5 +430,5 @@ def iota(length: Extent, dtype: DType = int64) -> Tensor:
 
 
 def shape_of(x: TensorLike) -> Tensor:
-    """Return the logical shape as an int64 vector of ints and symbolic sizes; empty for a scalar. No node is recorded."""
+    """Return the logical shape as an int64 vector of ints and symbolic sizes; empty for a scalar. Record no node."""
     return lift(list(lift(x).shape), int64) if lift(x).rank else lift(np.zeros(0, np.int64))

@@ -44,7 +44,10 @@ class _Syntax(NamedTuple):
 
 
 class _Group:
-    """An open group: its finished alternatives, the parts of the last one, and the flags that hold in it."""
+    """A group of the pattern that is not closed yet: its finished alternatives, and the parts of the last alternative.
+
+    `flags` are the letters of the flags that hold in the group, such as "im".
+    """
 
     def __init__(self, flags: str) -> None:
         self.flags = flags
@@ -95,10 +98,11 @@ def _repeat(part: _Syntax, token: Any) -> _Syntax:
 
 
 class Automaton:
-    """The automaton of a regular expression in the syntax of RE2.
+    """Match texts against a regular expression in the syntax of RE2. An instance is the automaton of one expression.
 
-    Raises InvalidModelError and UnsupportedError as `translate` does, UnsupportedError for groups that are nested too
-    deeply, and LimitError above the limit `regex_states`.
+    Raises InvalidModelError for a pattern that RE2 or Python's `re` does not accept. Raises UnsupportedError for an
+    escape that `regex` cannot translate, and for groups that are nested too deeply. Raises LimitError above the limit
+    `regex_states`.
     """
 
     def __init__(self, pattern: str) -> None:
@@ -117,7 +121,7 @@ class Automaton:
         self._cached = 0
 
     def fullmatch(self, text: str) -> bool:
-        """Whether the expression matches the whole text."""
+        """Return whether the expression matches the whole text."""
         states = self._start
         for position, char in enumerate(text):
             reached = self._closure(states, self._outcomes(text, position))
@@ -163,7 +167,7 @@ class Automaton:
         return tuple(self._matcher(item).match(text, position) is not None for item in self._assertions)
 
     def _closure(self, states: States, outcomes: Tuple[bool, ...]) -> States:
-        """Return the states that are reached without a character, if the assertions have these outcomes."""
+        """Return the states that are reached from `states` without a character. `outcomes`: those of `_outcomes`."""
         key = states, outcomes
         if key not in self._closures:
             holds = dict(zip(self._assertions, outcomes))
@@ -178,7 +182,7 @@ class Automaton:
         return self._closures[key]
 
     def _step(self, states: States, char: str) -> States:
-        """Return the states after a character."""
+        """Return the states that follow `states` when the character `char` is read."""
         key = states, char
         if key not in self._steps:
             accepts: Dict[str, bool] = {}

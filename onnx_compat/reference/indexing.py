@@ -32,7 +32,7 @@ def _coordinates(x: Array, indices: Array, batch_dims: int) -> Tuple[Any, Tuple[
 
 
 def _check_range(indices: Array, size: int) -> None:
-    """Raise InvalidModelError if an index is outside [0, size); an empty array passes.
+    """Raise InvalidModelError if an index is outside [0, size); an empty array is allowed.
 
     Numpy would count negative indices from the end.
     """

@@ -54,12 +54,15 @@ def _format_ranges(ranges: _Ranges) -> str:
 
 
 class _Translation:
-    """The state of a walk over a pattern from left to right. `result` is the translated pattern.
+    """Translate a pattern of RE2 from left to right. `result` is the pattern in Python's syntax.
 
-    groups: for the pattern itself and for each open group, the flag groups "(?i:" that are open inside of it. RE2
-        switches flags on until the end of the group. Python needs a group for the flags. This flag group is closed at
-        the end of the group, and closed and opened again at `|`.
-    multiline: for the pattern itself and for each open group, whether ^ and $ also match at line ends.
+    - groups: for the pattern itself and for each open group, the flag groups "(?i:" that are open inside of it. RE2
+      switches flags on until the end of the group. Python needs a group for the flags. This flag group is closed at
+      the end of the group, and closed and opened again at `|`.
+    - multiline: for the pattern itself and for each open group, whether ^ and $ also match at line ends.
+
+    Raises InvalidModelError for a pattern that RE2 or Python's `re` does not accept. Raises UnsupportedError for an
+    escape that this module cannot translate.
     """
 
     def __init__(self, pattern: str) -> None:
@@ -119,7 +122,7 @@ class _Translation:
     def _escape_ranges(self) -> _Ranges:
         r"""Return the ranges of the characters that an escape sequence matches, inside or outside of a class.
 
-        The position is after the backslash, and moves behind the sequence. Raises InvalidModelError for an unknown
+        The position is after the backslash, and is set behind the sequence. Raises InvalidModelError for an unknown
         escape and for a backslash at the end of the pattern. Raises UnsupportedError for \p, \P and \C.
         """
         match = _ESCAPE.match(self.pattern, self.position)

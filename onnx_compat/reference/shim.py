@@ -19,7 +19,7 @@ class Replayed(Compiled):
         self.program = program
 
     def run(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
-        """Execute the program on the input arrays; return its outputs as C-contiguous copies, in the program's order."""
+        """Execute the program on the input arrays. Return its outputs, in order, as C-contiguous copies."""
         # Copy, because a result may be a constant of the model, an input, or a view of either.
         return [np.array(output, order="C") for output in emit(self.program.region, Reference(), arrays)]
 
