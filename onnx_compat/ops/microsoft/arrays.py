@@ -43,7 +43,12 @@ def range_(start: Tensor, limit: Tensor, delta: Optional[Tensor] = None) -> Tens
 def gather_nd(data: Tensor, indices: Tensor) -> Tensor:
     """Return the elements or slices of data at coordinates: indices [[0, 1], [2, 0]] give [data[0, 1], data[2, 0]].
 
-    See `indexing.gather_nd`; there are no batch axes.
+    Each vector along the last axis of the indices is a coordinate. If it has fewer entries than data has axes, it
+    selects a slice. A negative entry counts from the end. There are no batch axes.
+
+    - Raises InvalidModelError for a known entry out of range, for more entries than axes, and for scalar data or
+      indices.
+    - Raises NeedsKnownError if the number of entries of a coordinate is not known.
     """
     return indexing.gather_nd_11(data, indices)
 

@@ -23,7 +23,7 @@ Maybe = Optional[Tensor]
 
 
 class _ScoreRules:
-    """The attributes of attention scores.
+    """How an attention scales and masks its scores.
 
     scale: the factor of the scores; 0 means 1 / sqrt(head size).
     padding_value: the summand to the score of a padding key.
@@ -62,17 +62,20 @@ def attention(
     Queries, keys and values are the three parts of the product input @ weights + bias. The parts have equal widths,
     unless `qkv_hidden_sizes` gives their widths.
 
-    - mask_index: which keys are padding (see `_key_mask`). `mask_filter_value` is added to the scores of padding.
+    - mask_index: which keys are padding (see `_key_mask`): 0 for padding, as [batch, keys] or [batch, queries,
+      keys]; or a vector with the end, and perhaps the start, of the keys of each sample.
+    - mask_filter_value: the summand to the scores of padding.
     - past: [2, batch, heads, past steps, size]: keys and values that precede those of the input.
     - attention_bias: a summand to the scores.
     - scale: the factor of the scores; 0 is 1 / sqrt(head size).
     - unidirectional: if nonzero, a query attends to no later key.
 
-    past_sequence_length and rotary_embedding_dim have no effect. The present tensor is
-    [2, batch, heads, past steps + steps, size], or None if it is not requested.
+    past_sequence_length and rotary_embedding_dim have no effect. The present tensor is [2, batch, heads, past steps +
+    steps, size], or None if it is not requested.
 
-    Raises UnsupportedError for do_rotary, past_present_share_buffer, and a mask of a rank other than 1, 2 and 3. Raises
-    NeedsKnownError for some masks of rank 1 (see `_key_bounds`).
+    Raises UnsupportedError for do_rotary, past_present_share_buffer, and a mask of a rank other than 1, 2 and 3.
+    For a mask of rank 1, raises NeedsKnownError if its length or the batch size is not known, unless both are provably
+    equal.
     """
     if do_rotary or past_present_share_buffer:
         raise UnsupportedError(
@@ -107,16 +110,23 @@ def multi_head_attention(
     scale: float = 0.0,
     unidirectional: int = 0,
 ) -> List[Tensor]:
-    """Return [multi-head attention, present keys, present values, scores before the softmax].
+    """Return [attention [batch, steps, heads * size], present keys, present values, scores before the softmax].
 
-    `query` may also hold the keys and values, and `key` may also hold the values (see `_split_inputs`). Past keys and
-    values precede the keys and values if both past_key and past_value are given. The scores include attention_bias and
-    all masks. A single query gets no causal mask. See `attention` for the attributes.
+    The scores include attention_bias and all masks.
 
-    With past_sequence_length, past and present share a buffer (see `_append_to_buffer`).
+    - query, key, value: `query` may also hold the keys and values, and `key` the values (see `_split_inputs`).
+    - bias: a vector that is added to the queries, the keys and the values, with a part for each of them.
+    - key_padding_mask: which keys are padding (see `_key_mask`). `mask_filter_value` is added to their scores.
+    - attention_bias: a summand to the scores.
+    - past_key, past_value: if both are given, they precede the keys and values of this call.
+    - past_sequence_length: the number of valid steps of the past. If it is given, past and present share a buffer
+      (see `_append_to_buffer`).
+    - scale: the factor of the scores; 0 is 1 / sqrt(head size).
+    - unidirectional: if nonzero, a query attends to no later key. This mask is left out for a single query.
 
-    Raises UnsupportedError for a cache_indirection of several beams, and a mask of a rank other than 1, 2 and 3. Raises
-    InvalidModelError if a key of rank 3 or 4 is given without a value. A query of rank 5 needs neither.
+    Raises UnsupportedError for a cache_indirection of several beams, and a mask of a rank other than 1, 2 and 3.
+    Raises InvalidModelError if a key of rank 3 or 4 is given without a value, unless the query has rank 5. Raises it
+    also if the new steps do not fit the buffer.
     """
     if cache_indirection is not None and not is_equal(cache_indirection.shape[1], 1):
         raise UnsupportedError("MultiHeadAttention with several beams is not supported")
@@ -162,7 +172,8 @@ def decoder_masked_multi_head_attention(
     with the new step written after the valid steps; only these steps are attended to. A past needs both past_key and
     past_value.
 
-    The inputs are split as by `_split_inputs`. There is no causal mask. `output_qk` has no effect.
+    `query` may also hold the keys and values, and `key` the values (see `_split_inputs`). There is no causal mask.
+    `output_qk` has no effect.
 
     Raises UnsupportedError in these cases:
 
@@ -248,7 +259,7 @@ def _attend(
     """Return (softmax(scores) @ v as [batch, steps, heads * size], scores). The scores include the bias and all masks.
 
     - q, k, v: [batch, heads, steps, size].
-    - mask: which keys are padding (see `_key_mask`); None: no key.
+    - mask: which keys are padding, in one of the forms of `_key_mask`; None: no key is padding.
     - attention_bias: a summand to the scores; None: 0.
     - past_length: the number of keys before the first query, for the causal mask.
     - rules: the scale of the scores and the number that masks padding. If `is_causal`, a query attends to no later key.

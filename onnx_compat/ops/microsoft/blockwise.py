@@ -74,7 +74,8 @@ def _zero_points(packed: Optional[Tensor], bits: int, rows: int, blocks: Extent)
     """Return the zero point of each block, [rows, blocks].
 
     If `packed` is absent, return the default as a uint8 scalar: 2 ** (bits - 1). Integer zero points are unpacked from
-    bytes, like the weights. Float zero points are not packed. Raises the errors of `_unpack`.
+    bytes, like the weights. Float zero points are not packed. Raises UnsupportedError for integer zero points if
+    `bits` is not 2, 4 or 8.
     """
     if packed is None:
         return lift(2 ** (bits - 1), uint8)
@@ -97,9 +98,9 @@ def gather_block_quantized(
 ) -> Tensor:
     """Return slices of block-quantized data along `gather_axis`, dequantized, in the dtype of the scales.
 
-    A negative index counts from the end. Blocks are on `quantize_axis`. uint8 data holds packed numbers of `bits` bits
-    on the last axis, other integers a number in each element. Float data is multiplied by the scales, without zero
-    points.
+    A negative index counts from the end, and an index out of range gives zeros. Blocks of `block_size` numbers are on
+    `quantize_axis`. uint8 data holds packed numbers of `bits` bits on the last axis, other integers a number in each
+    element. Float data is multiplied by the scales, without zero points.
 
     Raises InvalidModelError for uint8 data unless `gather_axis` is the first axis and `quantize_axis` the last, as
     onnxruntime does. Raises UnsupportedError for uint8 data with `bits` other than 2, 4 and 8.

@@ -113,10 +113,10 @@ def fused_conv(
 @op("NhwcFusedConv", since=1, domain=DOMAIN)
 @wraps(fused_conv, assigned=())  # the same signature
 def nhwc_fused_conv(X: Tensor, W: Tensor, B: Optional[Tensor] = None, Z: Optional[Tensor] = None, **how: Any) -> Tensor:
-    """Return FusedConv of images X and Z with the channels last; the result has the channels last too.
+    """Return activation(Conv(X, W, B) + Z), where X, Z and the result are images with the channels last.
 
-    The filters W have the channels first: [M, C / group, kernel...]. `how` has the attributes of `fused_conv`, whose
-    errors are raised.
+    The filters W have the channels first: [M, C / group, kernel...]. `how` has the attributes of `fused_conv`. Raises
+    UnsupportedError for an unknown activation, and InvalidModelError for attributes that do not fit.
     """
     return channels_last(fused_conv(channels_first(X), W, B, None if Z is None else channels_first(Z), **how))
 
@@ -136,11 +136,12 @@ def fused_gemm(
     transA: int = 0,
     transB: int = 0,
 ) -> Tensor:
-    """Return activation(alpha * A' @ B' + beta * C), with A', B' and C as in Gemm. The default is no activation.
+    """Return activation(alpha * A' @ B' + beta * C). The default is no activation.
 
-    activation_alpha, activation_beta and activation_gamma are the parameters of the activation. An absent parameter has
-    the activation's default. Raises UnsupportedError for an unknown activation, and InvalidModelError for an absent
-    parameter without a default.
+    A' is A, transposed if transA is nonzero. B' is B, transposed if transB is nonzero. C broadcasts to the product; an
+    absent C is 0. activation_alpha, activation_beta and activation_gamma are the parameters of the activation. An
+    absent parameter has the activation's default. Raises UnsupportedError for an unknown activation, and
+    InvalidModelError for an absent parameter without a default.
     """
     y = gemm(A, B, C, alpha=alpha, beta=beta, transA=transA, transB=transB)
     return _activate(y, activation, {"alpha": activation_alpha, "beta": activation_beta, "gamma": activation_gamma})
@@ -162,9 +163,11 @@ def fused_matmul_activation(
     transBatchA: int = 0,
     transBatchB: int = 0,
 ) -> Tensor:
-    """Return activation(FusedMatMul(A, B)). Raises UnsupportedError for an unknown activation.
+    """Return activation(FusedMatMul(A, B)).
 
-    Raises InvalidModelError for an absent parameter of the activation without a default.
+    The attributes that begin with `activation_` are the parameters of the activation. An absent parameter has the
+    activation's default. The other attributes are those of FusedMatMul. Raises UnsupportedError for an unknown
+    activation, and InvalidModelError for an absent parameter without a default.
     """
     y = fused_matmul(A, B, alpha=alpha, transA=transA, transB=transB, transBatchA=transBatchA, transBatchB=transBatchB)
     parameters = {"alpha": activation_alpha, "beta": activation_beta, "gamma": activation_gamma}
@@ -182,7 +185,10 @@ def fused_matmul(
     transBatchA: int = 0,
     transBatchB: int = 0,
 ) -> Tensor:
-    """Return alpha * A' @ B'. A' and B' are A and B, transposed by the attributes (see `_transpose_operand`).
+    """Return alpha * A' @ B'. A' and B' are A and B, transposed by the attributes.
+
+    - transBatchA, transBatchB: if nonzero, first move the first axis before the last: [a, b, c, d] -> [b, c, a, d].
+    - transA, transB: if nonzero, then swap the last two axes.
 
     A vector is not transposed.
     """

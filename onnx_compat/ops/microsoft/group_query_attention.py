@@ -56,7 +56,7 @@ def group_query_attention(
     """Return [grouped-query attention, key cache, value cache, requested scores or None].
 
     If key or value is absent, `query` holds queries, keys and values in its last axis. The caches are
-    [batch, kv_num_heads, slots, size] (see `_update_cache`).
+    [batch, kv_num_heads, slots, size]: past steps, then new steps, then zeros. Without a past, they are the new steps.
 
     - seqlens_k: the number of valid keys of each sample, including the new steps, minus 1.
     - total_sequence_length: the least number of slots of the caches, if there is a past.
@@ -67,7 +67,7 @@ def group_query_attention(
       softmax; another number: None.
 
     Raises UnsupportedError for k_scale, v_scale (a quantized cache), q_norm_weight, k_norm_weight or
-    sliding_window_cache. Raises InvalidModelError if seqlens_k or total_sequence_length is missing, or if do_rotary lacks
+    sliding_window_cache. Raises InvalidModelError if seqlens_k or total_sequence_length is missing, or do_rotary lacks
     cos_cache or sin_cache.
     """
     scales, norms = (k_scale, v_scale), (q_norm_weight, k_norm_weight)

@@ -44,7 +44,10 @@ def simplified_layer_normalization(
 
 
 def _inverse_rms(x: Tensor, axes: Sequence[int], epsilon: float, stash: int = 1) -> Tensor:
-    """Return 1 / sqrt(mean(x * x) + epsilon) over the axes, which keep size 1, in `compute_dtype(x, stash)`."""
+    """Return 1 / sqrt(mean(x * x) + epsilon) over the axes, which keep size 1.
+
+    The result has the wider of the dtype of x and the dtype with the number `stash` in TensorProto.
+    """
     wide = p.cast(x, compute_dtype(x, stash))
     return p.div(1.0, p.sqrt(p.reduce_mean(p.mul(wide, wide), axes, keepdims=True) + epsilon))
 

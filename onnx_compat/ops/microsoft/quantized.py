@@ -74,8 +74,9 @@ def qlinear_add(
 ) -> Tensor:
     """Return the sum of quantized tensors, quantized by C_scale and C_zero_point. An absent zero point is 0.
 
-    If `prefers_float_form`, record DequantizeLinear, Add, QuantizeLinear. Otherwise compute the sum in float32 and
-    round once. The second form raises InvalidModelError unless scales and zero points have one element.
+    If the shim has integer kernels and all scales and zero points are known, record DequantizeLinear, Add,
+    QuantizeLinear. Otherwise compute the sum in float32 and round once. The second form raises InvalidModelError
+    unless scales and zero points have one element.
     """
     left, right = (A, A_scale, A_zero_point), (B, B_scale, B_zero_point)
     if prefers_float_form(*left[1:], *right[1:], C_scale, C_zero_point):
@@ -101,8 +102,9 @@ def qlinear_mul(
 ) -> Tensor:
     """Return the product of quantized tensors, quantized by C_scale and C_zero_point. An absent zero point is 0.
 
-    If `prefers_float_form`, record DequantizeLinear, Mul, QuantizeLinear. Otherwise compute the product in float32 and
-    round once. The second form raises InvalidModelError unless scales and zero points have one element.
+    If the shim has integer kernels and all scales and zero points are known, record DequantizeLinear, Mul,
+    QuantizeLinear. Otherwise compute the product in float32 and round once. The second form raises InvalidModelError
+    unless scales and zero points have one element.
     """
     left, right = (A, A_scale, A_zero_point), (B, B_scale, B_zero_point)
     if prefers_float_form(*left[1:], *right[1:], C_scale, C_zero_point):
@@ -154,12 +156,11 @@ def qlinear_softmax(
 ) -> Tensor:
     """Return the softmax of a quantized tensor, quantized by y_scale and y_zero_point. An absent x_zero_point is 0.
 
-    If `opset` is 13 or more, the softmax is over `axis`. Otherwise it is over all axes from `axis` on together.
+    If `opset` is 13 or more, the softmax is over `axis`. Otherwise it is over all axes from `axis` on together. There
+    are two forms:
 
-    There are two forms:
-
-    - `prefers_float_form` holds, and 1 / y_scale is within 1e-4 of an integer: DequantizeLinear, Softmax,
-      QuantizeLinear are recorded.
+    - The shim has integer kernels, all scales and zero points are known, and 1 / y_scale is within 1e-4 of an
+      integer: DequantizeLinear, Softmax, QuantizeLinear are recorded.
     - Otherwise: the softmax is multiplied by 1 / y_scale rounded down to an integer, as in onnxruntime. y_scale must
       have one element.
 
@@ -174,7 +175,7 @@ def qlinear_softmax(
 
 
 def _has_whole_steps(scale: Tensor) -> bool:
-    """Return whether 1 / scale is an integer, up to 1e-4, for each scale. The scale must be known."""
+    """Return whether 1 / s is an integer, up to 1e-4, for each element s of `scale`, which must be known."""
     steps = 1 / scale.value.astype("float64")  # type: ignore[union-attr]  # callers pass known scales
     return bool((abs(steps - steps.round()) < 1e-4).all())
 
@@ -184,7 +185,8 @@ def qlinear_concat(Y_scale: Tensor, Y_zero_point: Tensor, *inputs: Tensor, axis:
     """Concatenate quantized tensors along an axis. The result is quantized by Y_scale and Y_zero_point.
 
     `inputs` are triples: a tensor, its scale, its zero point. A negative axis counts from the end. Raises
-    InvalidModelError for an axis that is out of range, and the errors of Concat.
+    InvalidModelError for an axis that is out of range, and for tensors of different ranks or of different static sizes
+    on another axis.
     """
     triples = list(zip(inputs[0::3], inputs[1::3], inputs[2::3]))
     if prefers_float_form(Y_scale, Y_zero_point, *inputs[1::3], *inputs[2::3]):
@@ -256,9 +258,9 @@ def qlinear_global_average_pool(
     """Return the mean of a quantized image over the spatial axes, quantized by y_scale and y_zero_point.
 
     X and the result have the channels first, or last if `channels_last` is nonzero. The spatial axes keep size 1. If
-    `prefers_float_form`, the mean is computed from dequantized floats. Otherwise the integers are summed exactly, and
-    the sum is multiplied by one factor. This form raises InvalidModelError unless scales and x_zero_point have one
-    element.
+    the shim has integer kernels and all scales and zero points are known, the mean is computed from dequantized
+    floats. Otherwise the integers are summed exactly, and the sum is multiplied by one factor. This form raises
+    InvalidModelError unless scales and x_zero_point have one element.
     """
     axes: List[int] = list(range(1, X.rank - 1) if channels_last else range(2, X.rank))
     if prefers_float_form(x_scale, x_zero_point, y_scale, y_zero_point):

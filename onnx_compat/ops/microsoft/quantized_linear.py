@@ -48,7 +48,8 @@ def qlinear_conv_in_either_layout(
 ) -> Tensor:
     """Return QLinearConv of images. x and the result have the channels first, or last if `channels_last`.
 
-    The filters w have the channels first in both cases. An absent bias B is 0. Raises the errors of `qlinear_conv`.
+    The filters w have the channels first in both cases. An absent bias B is 0. Raises InvalidModelError for attributes
+    and shapes that do not fit each other.
     """
     window: Dict[str, Any] = {"auto_pad": auto_pad, "dilations": dilations, "kernel_shape": kernel_shape, "pads": pads}
     image = channels_first(x) if channels_last else x
@@ -162,8 +163,8 @@ def dynamic_quantize_lstm(
     - W: [directions, input size, 4 * hidden size], transposed compared to LSTM
     - R: [directions, hidden size, 4 * hidden size], transposed compared to LSTM
 
-    X and the hidden state are floats and are quantized to uint8: X as a whole, the hidden state at each step. Steps of
-    X after the longest sequence are set to 0 before.
+    X and the hidden state are floats and are quantized to uint8: X as a whole, the hidden state at each step. Before X
+    is quantized, its steps after the longest sequence are set to 0. The other parameters are those of LSTM.
     """
     functions = lstm_activations(activations, activation_alpha, activation_beta, clip, direction)
     products = (_quantized_product(W_scale, W_zero_point), _quantized_product(R_scale, R_zero_point))

@@ -122,8 +122,8 @@ def transform_single_score(score: Tensor, name: str) -> Tensor:
 
 
 def transform_target_scores(scores: Tensor, targets: int, name: str) -> Tensor:
-    """Return the scores of a regression after the post_transform `name`.
+    """Return the scores of a regression after the post_transform `name`; `targets` is the number of targets.
 
-    With a single target, only PROBIT has an effect.
+    With a single target, only PROBIT has an effect. With several targets, raises InvalidModelError for an unknown name.
     """
     return transform_single_score(scores, name) if targets == 1 else apply_post_transform(scores, name)

@@ -87,7 +87,8 @@ def _gradient(matrix: Tensor, estimate: Tensor) -> "tuple[Tensor, Tensor]":
 def _improve(matrix: Tensor, estimate: Tensor, classes: int) -> Tensor:
     """Return the estimate [rows, classes] after one sweep of coordinate descent.
 
-    For each class in turn, the probability gets the value at which its derivative is 0, and the row is divided by its sum.
+    For each class in turn, its probability gets the value at which the derivative is 0. The row is then divided by its
+    sum.
     """
     q, total = _gradient(matrix, estimate)
     for k in range(classes):

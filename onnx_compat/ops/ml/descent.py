@@ -47,7 +47,8 @@ def find_leaves(x: Tensor, forest: Forest) -> Tensor:
 class _Step:
     """Descend one level: map the current position of each row in each tree, [rows, trees], to a child of that position.
 
-    A leaf is its own child.
+    A leaf is its own child. The constructor takes `table`, the values that nodes compare, [count, width], as
+    `_comparison_columns` returns them.
     """
 
     def __init__(self, table: Tensor, width: int, count: Extent, forest: Forest) -> None:

@@ -111,8 +111,8 @@ class _NormalizedNodes(NamedTuple):
 def build_forest(nodes: Nodes, has_no_nan: bool) -> Forest:
     """Return the forest of the nodes. `has_no_nan` promises that no feature is NaN.
 
-    Raises InvalidModelError if the nodes do not form trees (see `_lay_out_levels`), or a node compares a negative
-    feature.
+    Raises InvalidModelError if a node compares a negative feature. Raises it also if the nodes do not form trees: a
+    root or a child does not exist, there is no root, or there is a cycle.
     """
     normalized = _normalize_comparisons(nodes)
     missing = np.zeros(len(nodes.mode), bool) if has_no_nan else normalized.missing

@@ -46,7 +46,7 @@ def category_mapper(
     default_int64: int = -1,
     default_string: str = "_Unused",
 ) -> Tensor:
-    """Map strings to integers, or integers to strings; a value that is not listed to the default.
+    """Map strings to integers, or integers to strings. A value that is not listed becomes the default.
 
     cats_strings[k] and cats_int64s[k] are mapped to each other. If a value is listed twice, its last position is used.
     Raises InvalidModelError if the two lists differ in length.
@@ -61,7 +61,7 @@ def category_mapper(
 def label_encoder_1(
     X: Tensor, *, classes_strings: Strings = (), default_int64: int = -1, default_string: str = "_Unused"
 ) -> Tensor:
-    """Map strings to their index in `classes_strings`, or indices to strings; any other value to the default.
+    """Map strings to their index in `classes_strings`, or indices to strings. Any other value becomes the default.
 
     If a string is listed twice, its last index is used.
     """
@@ -143,7 +143,7 @@ def _keys_of_dtype(
     """Return the keys as an array of `dtype`: the first that is given of the tensor, floats, ints and strings.
 
     `description` names the keys in the error. Raises InvalidModelError without keys, and for keys of another kind
-    (float, integer, string) than `dtype`.
+    (float, integer, string) than `dtype`. Raises NeedsKnownError if the tensor is not known.
     """
     values, key_dtype = _values(floats, ints, strings, tensor)
     if key_dtype.kind != dtype.kind:

@@ -52,13 +52,18 @@ def linear_classifier(
     multi_class: int = 0,
     post_transform: str = "NONE",
 ) -> List[Tensor]:
-    """Return [label of each row, scores after the post_transform].
+    """Return [label of each row, scores of each row after the post_transform].
 
-    The scores are returned after the post_transform. Their number is that of the intercepts; without intercepts, that
-    of the coefficients divided by the features. With several scores, the label is that of the greatest score. With one
-    score, the label is the second class if the score is positive, else the first; with two labels both classes get a
-    score, else the classes are 0 and 1. `multi_class` has no effect. Raises InvalidModelError for several scores without
-    labels, and for rows of no features without intercepts.
+    The number of scores is that of the intercepts. Without intercepts, it is the number of coefficients divided by the
+    number of features, or the number of labels if the number of features is symbolic.
+
+    - Several scores: the label is the class with the greatest score.
+    - One score: the label is the second class if the score is positive, else the first. With two labels, these are
+      the classes, and both get a score. Otherwise the classes are 0 and 1.
+
+    `multi_class` has no effect. Raises InvalidModelError for several scores without labels, for rows of no features
+    without intercepts, and for coefficients that do not fit the numbers of scores and features. With several scores,
+    an unknown post_transform raises it too.
     """
     x = as_rows(X)
     labels = label_tensor(classlabels_ints, classlabels_strings)

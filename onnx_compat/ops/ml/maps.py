@@ -24,10 +24,12 @@ _CASTS = {"TO_FLOAT": float32, "TO_STRING": string, "TO_INT64": int64}
 def cast_map(X: MapValue, *, cast_to: str = "TO_FLOAT", map_form: str = "DENSE", max_map: int = 1) -> Tensor:
     """Return the values of a map as a row [1, count], cast to the dtype of `cast_to`.
 
-    DENSE: in the order of the keys. SPARSE: each value at the index of its key in a row of `max_map` values; keys out
-    of range are dropped, other indices hold 0 (as text "0.f"). Raises InvalidModelError for another `cast_to` or
-    `map_form`, and for a text that is no number that the dtype holds. Raises NeedsKnownError for a cast from or to text of values that are
-    not known.
+    - map_form "DENSE": the values in the order of the keys.
+    - map_form "SPARSE": each value at the index of its key, in a row of `max_map` values. Keys out of range are
+      dropped. Other indices hold 0 (as text "0.f").
+
+    Raises InvalidModelError for another `cast_to` or `map_form`, and for a text that is no number that the dtype
+    holds. Raises NeedsKnownError for a cast from or to text of values that are not known.
     """
     if cast_to not in _CASTS or map_form not in ("DENSE", "SPARSE"):
         raise InvalidModelError(

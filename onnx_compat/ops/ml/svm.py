@@ -132,7 +132,8 @@ def svm_classifier(
     Exception, as in onnxruntime: a linear model with two labels and without `prob_a` selects the second label if the
     greatest score is > 0. If no coefficient is negative, the greatest score must be >= 1/2 instead.
 
-    A single decision value of two classes gives two scores, see `expand_to_two_scores`.
+    A single decision value s of two classes gives two scores: -s and s for the post_transform NONE, sigmoid(-s) and
+    sigmoid(s) for LOGISTIC, probit(1 - s) and probit(s) for PROBIT, else 1 - s and s.
 
     Raises InvalidModelError without labels, and if the lengths of attributes do not fit each other. With support
     vectors, an unknown kernel_type raises it; with several scores, an unknown post_transform.

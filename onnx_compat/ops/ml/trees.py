@@ -163,6 +163,7 @@ def tree_ensemble_regressor(
 
     - The nodes do not form trees, or compare a feature that X lacks.
     - A weight belongs to a node or a target that does not exist.
+    - Lists differ in length, or the number of base values is not 0, 1 or that of the targets.
     - aggregate_function is unknown, or post_transform is unknown and there are several targets.
     """
     trees = _read_trees(X, _attribute_array(nodes_values, nodes_values_as_tensor, "the thresholds"), locals())
@@ -211,7 +212,7 @@ def tree_ensemble_classifier(
     """Return [label of each row, float32 scores [rows, classes]] of an ensemble of classification trees.
 
     The label is the class with the greatest score before the post_transform. Without base values, a class for which a
-    row reaches no weight cannot win. Two classes have rules of their own, see `classify_two`.
+    row reaches no weight cannot win. Two classes follow the rules of `classify_two`: one score may decide for both.
 
     Raises InvalidModelError in these cases:
 
@@ -281,6 +282,7 @@ def tree_ensemble(
     Raises InvalidModelError in these cases:
 
     - The nodes do not form trees, or compare a feature that X lacks.
+    - Lists differ in length, or there are no leaves, or too few sets of members.
     - A leaf has a target that does not exist.
     - The number of a mode, of aggregate_function or of post_transform is unknown.
     """

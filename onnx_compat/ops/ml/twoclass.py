@@ -26,7 +26,9 @@ def classify_two(
 ) -> Tuple[Tensor, Tensor]:
     """Return (whether each row belongs to the second class, scores [rows, 2] after the post_transform `name`).
 
-    The first result is a bool vector.
+    The first result is a bool vector. The score of the second class decides if the row reaches a weight for that
+    class, else the score of the first. A row belongs to the second class if this score, before the post_transform,
+    exceeds a bound. The bound is 1/2 if all weights are 0 or more and belong to one class, else 0.
 
     - positions: the leaf of each row in each tree, [rows, trees].
     - base: the base values: none, one or two.
