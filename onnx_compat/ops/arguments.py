@@ -96,7 +96,7 @@ def per_axis(values: Optional[Sequence[int]], rank: int, default: int) -> List[i
 
 
 def split_pads(pads: Sequence[Any]) -> List[Any]:
-    """Convert ONNX's padding [begin_1, begin_2, …, end_1, end_2, …] to a list of a pair (begin, end) for each axis.
+    """Convert the padding [begin_1, begin_2, …, end_1, end_2, …] of ONNX to a list with a pair (begin, end) per axis.
 
     Raises InvalidModelError for an odd number of entries.
     """

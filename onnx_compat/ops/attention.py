@@ -58,8 +58,9 @@ def attention(
     - nonpad_kv_seqlen: the number of valid keys of each sample. The last query has the position of the last valid key.
       Without it, the first query has the position that follows the past keys.
 
-    Raises InvalidModelError for a rank of 3 without numbers of heads, and for another qk_matmul_output_mode. Raises it
-    for past_key without past_value or the reverse, and for past_key together with nonpad_kv_seqlen.
+    Raises InvalidModelError for a rank of 3 without numbers of heads, a negative scale, and another
+    qk_matmul_output_mode. Raises it for past_key without past_value or the reverse, and for past_key together with
+    nonpad_kv_seqlen.
     """
     if qk_matmul_output_mode not in (0, 1, 2, 3):
         raise InvalidModelError("qk_matmul_output_mode is 0, 1, 2 or 3, not %d" % qk_matmul_output_mode)
@@ -100,10 +101,12 @@ def attention_23(
     softcap: float = 0.0,
     softmax_precision: Optional[int] = None,
 ) -> List[Tensor]:
-    """Return the results of Attention of opset 23: `attention` without windows and without nonpad_kv_seqlen.
+    """Return the results of Attention of opset 23, which has no windows and no nonpad_kv_seqlen.
 
-    The last axis of the mask must have size 1, which broadcasts, or the number of keys, past keys included. Any other
-    static size raises InvalidModelError.
+    The results are [softmax(softcap(scale * Q @ K^T) + mask) @ V, present keys, present values, requested scores]. The
+    parameters and the errors are those of `attention`, with one difference: a mask is not extended. Its last axis must
+    have size 1, which broadcasts, or the number of keys, past keys included. Any other static size raises
+    InvalidModelError.
     """
     if attn_mask is not None:
         total = K.shape[-2] if past_key is None else past_key.shape[2] + K.shape[-2]
@@ -187,10 +190,11 @@ def _attention_bias(
 ) -> Maybe:
     """Return a tensor to add to the scores; None without a mask, valid lengths and windows.
 
-    The tensor is -inf where a bool mask, the valid lengths or a window excludes a key. Elsewhere it has the elements of
-    a mask of numbers, or 0.
+    The tensor is -inf where a bool mask, the valid lengths or a window excludes a key. Elsewhere it has the elements
+    of a mask of numbers, or 0.
 
-    - past_length: the position of the first query (see `_append_to_cache`).
+    - past_length: the position of the first query: a size, or an int32 vector with a position for each sample.
+    - valid_lengths: the number of valid keys of each sample.
     - windows: how many keys (before, after) its own position a query may attend to; negative: all.
     """
     left, right = (min(size, _MOST_POSITIONS) for size in windows)
@@ -231,7 +235,7 @@ def flex_attention(
     Q, K and V are [batch, heads, steps, size]. K and V may have fewer heads than Q. Q @ K^T is computed in the dtype of
     Q. The later steps are computed in `softmax_precision`. Its default is float64 for a float64 Q, else float32.
 
-    Raises InvalidModelError if the number of heads of K or V does not divide that of Q.
+    Raises InvalidModelError for a negative scale, and if the number of heads of K or V does not divide that of Q.
     """
     usual = Q.dtype if Q.dtype.kind == "f" and Q.dtype.bits > float32.bits else float32
     precise = usual if softmax_precision is None else DType.of(softmax_precision)

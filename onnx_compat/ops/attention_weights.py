@@ -104,8 +104,8 @@ def apply_softcap(scores: Tensor, softcap: float) -> Tensor:
 def position_grid(rows: Extent, columns: Extent, offset: Any = 0) -> Tuple[Tensor, Tensor]:
     """Return (positions of the queries [rows, 1], positions of the keys [1, columns]), both int32 tensors.
 
-    `offset`: the position of the first query: a size, or a vector with a position for each sample. With a vector, the
-    positions of the queries are [batch, 1, rows, 1].
+    `rows` and `columns` are the numbers of queries and keys. `offset` is the position of the first query: a size, or a
+    vector with a position for each sample. With a vector, the positions of the queries are [batch, 1, rows, 1].
     """
     q = p.unsqueeze(p.iota(rows, int32), [1])
     k = p.unsqueeze(p.iota(columns, int32), [0])

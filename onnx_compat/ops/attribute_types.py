@@ -82,10 +82,13 @@ def _declared_by(function: Callable[..., Any]) -> Dict[str, FrozenSet[str]]:
 
 
 def check(operator: str, function: Callable[..., Any], name: str, value: Any) -> None:
-    """Raise InvalidModelError if an attribute's value has a type that the meaning does not accept, or a text is no UTF-8.
+    """Raise InvalidModelError if the value of an attribute has a type that the meaning does not accept.
 
     `function` is the meaning of `operator`. `name` is the attribute, which is a parameter of `function`. A parameter
-    without declared types accepts every value. A meaning of another package also accepts an INT for a FLOAT.
+    without declared types accepts every value.
+
+    A meaning of onnx_compat also refuses a text that is no UTF-8. A meaning of another package accepts this text as a
+    STRING, and accepts an INT for a FLOAT.
     """
     expected = _declared_by(function)[name]
     if not expected:

@@ -9,13 +9,13 @@ from onnx_compat.tracing.values import Tensor
 
 @op("Cast", since=1)
 def cast_1(input: Tensor, *, to: str) -> Tensor:
-    """Cast to a dtype, which is given by its name in TensorProto: FLOAT, DOUBLE, INT64 …"""
+    """Cast to the dtype with the name `to` in TensorProto: "FLOAT", "DOUBLE", "INT64" …"""
     return convert(input, DType.of(to.lower()))
 
 
 @op("Cast", since=(6, 9, 13))
 def cast_13(input: Tensor, *, to: int) -> Tensor:
-    """Cast to a dtype, which is given by its number in TensorProto."""
+    """Cast to the dtype with the number `to` in TensorProto."""
     return convert(input, DType.of(to))
 
 
@@ -59,19 +59,33 @@ def cast_like_15(input: Tensor, target_type: Tensor) -> Tensor:
 
 @op("CastLike", since=19)
 def cast_like_19(input: Tensor, target_type: Tensor, *, saturate: int = 1) -> Tensor:
-    """Cast to the dtype of `target_type`, as Cast of opset 19 does."""
+    """Cast to the dtype of `target_type`.
+
+    `saturate` acts on casts to 8-bit floats only: nonzero clips numbers to the range of the dtype; 0 turns numbers out
+    of range into NaN or infinity.
+    """
     return convert(input, target_type.dtype, bool(saturate))
 
 
 @op("CastLike", since=(21, 23))
 def cast_like_23(input: Tensor, target_type: Tensor, *, saturate: int = 1) -> Tensor:
-    """Cast to the dtype of `target_type`, as Cast of opset 21 does."""
+    """Cast to the dtype of `target_type`.
+
+    - From a float to a 4-bit dtype: numbers are clipped to its range, and NaN becomes its maximum.
+    - To an 8-bit float: numbers out of range are clipped if `saturate`, else they become NaN or infinity.
+
+    `saturate` has no effect on other dtypes.
+    """
     return cast_23(input, to=target_type.dtype.onnx, saturate=saturate)
 
 
 @op("CastLike", since=(24, 25))
 def cast_like(input: Tensor, target_type: Tensor, *, saturate: int = 1, round_mode: str = "up") -> Tensor:
-    """Cast to the dtype of `target_type`, as Cast of opset 24 does."""
+    """Cast to the dtype of `target_type`. Two attributes change casts to 8-bit floats only.
+
+    - saturate: nonzero clips numbers to the range of the dtype; 0 turns numbers out of range into NaN or infinity.
+    - round_mode: the direction of rounding to float8e8m0, whose values are powers of two: "up", "down" or "nearest".
+    """
     return convert(input, target_type.dtype, bool(saturate), round_mode)
 
 

@@ -68,7 +68,8 @@ def _attribute_tensor(value: Any) -> Tensor:
 def constant_of_shape(input: Tensor, *, value: Optional[Tensor] = None) -> Tensor:
     """Return a tensor of the shape `input`, filled with the only element of `value`; by default with the float32 0.
 
-    Raises NeedsKnownError if the length of `input` is not known, and LimitError if it exceeds `sequence_items`.
+    Raises NeedsKnownError if the length of `input` is not known. Raises LimitError if the elements of `input` are not
+    known, and their number exceeds the limit `sequence_items`.
     """
     value = lift(0.0, float32) if value is None else p.reshape(value, ())
     return p.broadcast_to(value, as_sizes(input))
@@ -92,8 +93,8 @@ def constant_fill(
     - with `input` and `input_as_shape`: the elements of `input`
     - with `input` alone: the shape of `input`
 
-    Raises NeedsKnownError if `input` has the elements, and its length is not known. ConstantFill is an experimental
-    operator of ONNX 1.0 to 1.3, which PyTorch exported.
+    With `input_as_shape`, raises NeedsKnownError if the length of `input` is not known. ConstantFill is an
+    experimental operator of ONNX 1.0 to 1.3, which PyTorch exported.
     """
     sizes = shape if input is None else as_sizes(input) if input_as_shape else input.shape
     return p.broadcast_to(lift(value, DType.of(dtype)), [*sizes, *extra_shape])

@@ -24,8 +24,10 @@ def if_(ctx: "Context", cond: Tensor, *, then_branch: Graph, else_branch: Graph)
     If the condition is known, only the selected branch is traced. Otherwise both branches are recorded. Then
     NeedsKnownError names the condition in these cases:
 
-    - The branches return sequences or optionals of different structure.
+    - The branches return sequences or optionals of different structure, or tensors of different rank.
     - A branch cannot be traced. It must not stop the model unless the condition selects it.
+
+    Recorded branches that return tensors of different dtypes raise InvalidModelError.
     """
     decided = current_trace().peek(cond)
     if decided is not None:
@@ -52,9 +54,10 @@ def if_(ctx: "Context", cond: Tensor, *, then_branch: Graph, else_branch: Graph)
 
 
 def _branch_error(name: str, error: OnnxCompatError, cond: Tensor) -> NeedsKnownError:
-    """Return an error for a branch that cannot be traced: the condition must be known, as it may select the other branch.
+    """Return a NeedsKnownError for a branch of an If that cannot be traced: the condition `cond` must be known.
 
-    The reason holds that of `error`, with the node of the branch.
+    The condition may select the other branch at run time. The reason of the new error contains the reason and the node
+    of `error`, and `name`, the attribute of the branch. The new hint contains the hint of `error`.
     """
     where = " at the node '%s'" % error.node if error.node else ""
     reason = "the %s of an If cannot be traced%s: %s" % (name, where, error.reason)

@@ -30,8 +30,11 @@ def conv(
 ) -> Tensor:
     """Return the convolution of X [N, C, spatial...] with the filters W, plus the bias B [M] if it is given.
 
-    W is [M, C / group, kernel...]. Raises InvalidModelError if `kernel_shape` differs from the sizes of W, or if the
-    attributes define no window (see `window_from_attributes`).
+    W is [M, C / group, kernel...]. Raises InvalidModelError in these cases:
+
+    - `kernel_shape` differs from the sizes of W, or the shapes of X, W and B do not fit each other.
+    - `auto_pad` is unknown, a pad is negative, or a kernel size, stride or dilation is below 1.
+    - X has no spatial axes, or a list does not fit their number.
     """
     kernel = _kernel_sizes(kernel_shape, W)
     window = window_from_attributes(X.shape[2:], kernel, auto_pad, pads, strides, dilations)
@@ -72,7 +75,8 @@ def conv_transpose(
     - `auto_pad` is SAME_UPPER or SAME_LOWER: size of X * stride.
     - Otherwise: (size of X - 1) * stride + dilation * (kernel - 1) + 1 + output_padding - pads. VALID ignores the pads.
 
-    Raises InvalidModelError for a negative size, an unknown `auto_pad`, a negative pad, and a list that does not fit the
+    Raises InvalidModelError for a negative size, an unknown `auto_pad` and a negative pad. Raises it if `kernel_shape`
+    differs from the sizes of W, the shapes of X, W and B do not fit each other, or a list does not fit the
     number of spatial axes.
     """
     rank = X.rank - 2

@@ -45,9 +45,10 @@ def grid_sample(
 def grid_sample_16(
     X: Tensor, grid: Tensor, *, align_corners: int = 0, mode: str = "bilinear", padding_mode: str = "zeros"
 ) -> Tensor:
-    """Return `grid_sample` for opset 16, whose modes are named bilinear, bicubic and nearest.
+    """Return the image X interpolated at each point of the grid, for opset 16: `grid_sample` with other names of modes.
 
-    The names linear and cubic are accepted too. Raises the errors of `grid_sample`.
+    The modes are "bilinear", "bicubic" and "nearest"; the names "linear" and "cubic" are accepted too. Raises
+    InvalidModelError for another mode or padding_mode.
     """
     modes = {"bilinear": "linear", "bicubic": "cubic"}
     return grid_sample(X, grid, align_corners=align_corners, mode=modes.get(mode, mode), padding_mode=padding_mode)
@@ -81,11 +82,11 @@ def _to_pixels(position: Tensor, extent: Extent, aligned: bool) -> Any:
 
 
 def _axis_taps(pixels: Any, extent: Extent, mode: str, padding_mode: str, aligned: bool) -> List[Tap]:
-    """Return the pixels of an axis, with their weights, that interpolate the image at each position.
+    """Return the taps of an axis: the pixels, with their weights, that interpolate the image at each position.
 
     `pixels` has the positions as pixel indices with a fraction. `extent` is the size of the axis. Mode nearest gives a
-    single tap without a weight, mode linear two taps, mode cubic four. `aligned`: the align_corners of the operator,
-    which decides where the mode "reflection" reflects.
+    single tap without a weight, mode linear two taps, mode cubic four. `padding_mode` is "zeros", "border" or
+    "reflection". `aligned` is the align_corners of the operator: it decides where "reflection" reflects.
     """
     if padding_mode != "reflection":  # farther positions have no pixel of the image in reach, so they are equivalent
         pixels = p.minimum(p.maximum(pixels, -3), cast_extent(extent, pixels.dtype) + 2)

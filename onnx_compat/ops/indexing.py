@@ -56,7 +56,11 @@ def gather_nd_11(data: Tensor, indices: Tensor) -> Tensor:
     """Return the elements or slices of data at coordinates: indices [[0, 1], [2, 0]] give [data[0, 1], data[2, 0]].
 
     Each vector along the last axis of the indices is a coordinate. If it has fewer entries than data has axes, it
-    selects a slice. A negative entry counts from the end. For errors see `gather_nd`.
+    selects a slice. A negative entry counts from the end.
+
+    - Raises InvalidModelError for a known entry out of range, for more entries than axes, and for scalar data or
+      indices.
+    - Raises NeedsKnownError if the number of entries of a coordinate is not known.
     """
     return gather_nd(data, indices)
 
@@ -65,9 +69,15 @@ def gather_nd_11(data: Tensor, indices: Tensor) -> Tensor:
 def gather_nd(data: Tensor, indices: Tensor, *, batch_dims: int = 0) -> Tensor:
     """Return the elements or slices of data at coordinates: indices [[0, 1], [2, 0]] give [data[0, 1], data[2, 0]].
 
-    The rows are the last axis of the indices. A row that is shorter than the rank selects a slice. Negative coordinates
-    count from the end. Raises InvalidModelError for a known coordinate that is out of range, and if one of the tensors
-    has no axis after the first `batch_dims`.
+    Each vector along the last axis of the indices is a coordinate. If it has fewer entries than data has axes, it
+    selects a slice. A negative entry counts from the end.
+
+    The first `batch_dims` axes are batch axes, which data and indices share. A coordinate then selects from the later
+    axes of its own sample.
+
+    - Raises InvalidModelError for a known entry out of range, and for more entries than axes. Raises it also if data
+      or indices have no axis after the batch axes, or different static batch sizes.
+    - Raises NeedsKnownError if the number of entries of a coordinate is not known.
     """
     if not 0 <= batch_dims < min(data.rank, indices.rank):
         reason = "batch_dims is %d, for data of rank %d and indices of rank %d"
@@ -99,7 +109,8 @@ def _nonnegative_rows(indices: Tensor, shape: Sequence[Extent]) -> Tensor:
 def scatter(data: Tensor, indices: Tensor, updates: Tensor, *, axis: int = 0) -> Tensor:
     """Return data with elements replaced: y[indices[i][j]][j] = updates[i][j] for axis 0 of a matrix.
 
-    This is the former name of ScatterElements; see `scatter_elements_13`. Raises the errors of `scatter_elements`.
+    Scatter is the former name of ScatterElements. `indices` and `updates` have the same shape. A negative index counts
+    from the end. Raises InvalidModelError for a known index that is out of range of a static axis.
     """
     return scatter_elements(data, indices, updates, axis=axis)
 
@@ -140,7 +151,12 @@ def _axis_coordinates(shape: Sequence[Extent], axis: int) -> Tensor:
 def scatter_nd_13(data: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
     """Return data with elements or slices replaced: indices [[0, 1], [2, 0]] replace data[0, 1] and data[2, 0].
 
-    The replacements are the entries of `updates`, in the same order. See `scatter_nd`.
+    Each vector along the last axis of the indices is a coordinate. If it has fewer entries than data has axes, it
+    selects a slice. A negative entry counts from the end. `updates` has an element or slice for each coordinate.
+
+    - Raises InvalidModelError for a known entry out of range of a static axis, more entries than axes, and scalar
+      indices.
+    - Raises NeedsKnownError if the number of entries is not known, and an entry may be negative.
     """
     return scatter_nd(data, indices, updates)
 

@@ -1,4 +1,4 @@
-"""Loop: a short loop with a known count is unrolled while tracing. Otherwise the body becomes a region of the program."""
+"""Loop: unroll a short loop with a known count while tracing. Record the body of any other loop as a region."""
 
 from typing import TYPE_CHECKING, Any, Callable, List, Optional, Sequence, Set, Tuple
 
@@ -68,8 +68,8 @@ def loop(
 def _shape_counters(trace_body: TraceBody, body: Graph) -> TraceBody:
     """Return a function like `trace_body` that takes the iteration number and the condition as scalars.
 
-    If `body` declares one of these two inputs with rank 1, it gets a vector of one element, as in onnxruntime. The
-    states are passed unchanged.
+    If `body` declares the iteration number or the condition with rank 1, the function reshapes that scalar to a vector
+    of one element, as onnxruntime does. The states are passed unchanged.
     """
     is_vector = [isinstance(port.type, TensorType) and port.type.rank == 1 for port in body.inputs[:2]]
     if not any(is_vector):
@@ -151,7 +151,7 @@ def _run_loop(
 
 
 def _may_unroll(rounds: int, body: Graph) -> bool:
-    """Whether the limit `unrolled_nodes` allows to unroll a loop of `rounds` iterations inside of the open loops.
+    """Return whether the limit `unrolled_nodes` allows to unroll a loop of `rounds` iterations in the open loops.
 
     The open loops are those that are being unrolled. Always True for at most one iteration, and for a loop outside of
     all open loops. Without the limit, eight rounds in each of ten nested loops become a thousand million.
@@ -163,9 +163,12 @@ def _may_unroll(rounds: int, body: Graph) -> bool:
 def _unroll(run: TraceBody, limit: Optional[int], state: List[Any]) -> Optional[List[List[Any]]]:
     """Unroll a loop: trace each iteration while the condition is known to hold. Return [final states, rows].
 
-    `rows` is a list with the list of row outputs of each iteration. `limit`: the largest number of iterations; None: no
-    limit. The condition before the first iteration counts as True. The condition after the last iteration that `limit`
-    allows is not read, and need not be known.
+    - run: `run(iteration, condition, *states)` traces the body. It returns [condition, *states, *row outputs].
+    - limit: the largest number of iterations; None: no limit.
+    - state: the initial states.
+
+    `rows` is a list with the list of row outputs of each iteration. The condition before the first iteration counts as
+    True. The condition after the last iteration that `limit` allows is not read, and need not be known.
 
     Return None in these cases:
 
@@ -238,8 +241,9 @@ def _empty_sizes(spec: Spec) -> List[Extent]:
 def _trace_trial_round(run: TraceBody, state: Sequence[Spec]) -> Region:
     """Trace one iteration of a loop with states of these types, and a condition that holds. Return the region.
 
-    The inputs of the region are the iteration number and the states. Its outputs are those of `run`: the condition, the
-    states and the row outputs, with the dtypes and shapes that the body gives them. All of them are tensors.
+    `run(iteration, condition, *states)` traces the body. The inputs of the region are the iteration number and the
+    states. Its outputs are those of `run`: the condition, the states and the row outputs, with the dtypes and shapes
+    that the body gives them. All of them are tensors.
     """
     specs = [Spec(int64, ()), *state]
     return current_trace().region(specs, lambda k, *values: run(k, lift(True, bool_), *values))
@@ -248,12 +252,19 @@ def _trace_trial_round(run: TraceBody, state: Sequence[Spec]) -> Region:
 def _record_loop(run: TraceBody, M: Optional[Tensor], start: Tensor, state: List[Tensor], body: Graph) -> List[Any]:
     """Record a loop as a scan or as a while loop. Return the final states, then the stacked row outputs.
 
-    `M` (the number of iterations, or None) and `start` (the first condition) are scalars. A known `start` is True. The
-    loop is recorded as a scan if all of this holds, else as a while loop:
+    - run: `run(iteration, condition, *states)` traces the graph `body`. It returns [condition, *states, *row
+      outputs].
+    - M: the number of iterations, a scalar; None: only the condition ends the loop.
+    - start: the first condition, a scalar. If it is known, it is True.
+    - state: the initial states.
+
+    The loop is recorded as a scan if all of this holds, else as a while loop:
 
     - M is given.
     - The condition is known to be True at the start, and after a trial iteration.
     - No state changes its shape in the trial iteration.
+
+    Raises InvalidModelError if a state changes its dtype, and NeedsKnownError if it changes its rank.
     """
     region, specs = _record_body(run, state, body)
     proceeds, *results = region.outputs
@@ -269,11 +280,12 @@ def _record_loop(run: TraceBody, M: Optional[Tensor], start: Tensor, state: List
 def _record_body(run: TraceBody, state: Sequence[Tensor], body: Graph) -> Tuple[Region, List[Spec]]:
     """Record the body of a loop as a region. Return the region, and the types of the states in every iteration.
 
-    The inputs of the region are the iteration and the states. In the types, a size that changes is None.
+    `run(iteration, condition, *states)` traces the graph `body`. `state` has the initial states. The inputs of the
+    region are the iteration and the states. In the types, a size that changes is None.
 
-    The body is traced once, and again while a size changes that was not None before. In these further traces, an inner
-    loop begins with the sizes as None that changed in its earlier trace. A further trace at each level would double the
-    time with each nested loop.
+    The body is traced once, and again while a size changes that was not None before. A further trace of an outer loop
+    also traces its inner loops again. An inner loop then begins with None for the sizes that changed in its earlier
+    trace. Without this, each nested loop would double the time.
 
     Raises InvalidModelError if a state changes its dtype, and NeedsKnownError if it changes its rank.
     """
@@ -336,7 +348,9 @@ def _record_while_loop(
 
 
 class _RowBuffer:
-    """The buffer of one row output in a while loop: two loop variables, the rows so far and the last row's shape.
+    """Stack the rows of one row output of a while loop. `spec` is the type of a row.
+
+    The buffer is two loop variables: the rows so far, and the shape of the last row.
 
     - Rows of a static shape are stacked along a new first axis.
     - Other rows are flattened and joined to a vector. After the loop, the vector is reshaped to [number of rows, *shape

@@ -59,8 +59,14 @@ def softmax_cross_entropy(
 ) -> Tuple[Tensor, Tensor]:
     """Return (negative log-likelihood of the labels under the softmax of the scores, log-softmax of the scores).
 
-    The softmax is along axis 1. `weights`, `ignore_index`, `reduction` and the errors are as for
-    `negative_log_likelihood`.
+    The softmax is along axis 1.
+
+    - labels: class indices [N, ...]. A label equal to `ignore_index` has the loss 0, and the weight 0 in the mean.
+    - weights: a number for each class; by default 1.
+    - reduction: "none" gives the losses [N, ...], "sum" their sum, "mean" their sum divided by the sum of the
+      labels' weights.
+
+    Raises InvalidModelError for another `reduction`, and for a known label that is out of range.
     """
     log_prob = p.log_softmax(scores, 1)
     loss = negative_log_likelihood(log_prob, labels, weights, ignore_index=ignore_index, reduction=reduction)

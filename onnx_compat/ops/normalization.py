@@ -91,8 +91,10 @@ def batch_normalization_6(
 ) -> Sequence[Any]:
     """Normalize each channel by `mean` and `var`, then scale and shift: BatchNormalization of versions 1 to 9.
 
-    Return [output]. If the node has several outputs and `is_test` is 0, the node trains: return the list of
-    `_normalize_batch`.
+    Return [output]. If the node has several outputs and `is_test` is 0, the node trains: each channel is normalized by
+    its mean and variance in this batch. Then return [output, running mean, running variance, mean of the batch,
+    variance of the batch]. A running statistic is momentum * (`mean` or `var`) + (1 - momentum) * the statistic of the
+    batch.
 
     `spatial` has no effect. If `mean` and `var` have the shape of a sample, each element of a sample is normalized by
     its own statistics. Raises InvalidModelError if the static length of a vector is not the number of channels.

@@ -31,12 +31,18 @@ def older_version(
 
 
 def newer_function(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function that computes the results of a meaning: the newest function that `older_version` wraps."""
+    """Return the function that computes the results of a meaning: the newest function that `older_version` wraps.
+
+    A meaning that is no result of `older_version` is returned itself.
+    """
     while hasattr(function, "newer_function"):
         function = function.newer_function
     return function
 
 
 def ignored_attributes(function: Callable[..., Any]) -> Tuple[str, ...]:
-    """Return the names of the attributes that do not change the result of a meaning of `older_version`."""
+    """Return the names of the attributes that do not change the result of a meaning: `ignored` of `older_version`.
+
+    Return () for a meaning that is no result of `older_version`.
+    """
     return getattr(function, "ignored", ())

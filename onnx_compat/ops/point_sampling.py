@@ -110,6 +110,11 @@ def weighted_corners(
 def weighted_sum(rows: Tensor, plane: Tensor, axes: Sequence[Sequence[Tap]], extents: Sequence[Extent]) -> Any:
     """Return the image interpolated at each point, as a tensor [points..., C]: the sum of `weighted_corners`.
 
-    The parameters are those of `weighted_corners`. An image of strings must have a single corner, without a weight.
+    - rows: the pixels, as `pixel_rows` returns them.
+    - plane: the number of the image of each point.
+    - axes: the taps on each axis.
+    - extents: the size of each axis.
+
+    An image of strings must have a single corner, without a weight.
     """
     return functools.reduce(p.add, weighted_corners(rows, plane, axes, extents))

@@ -35,7 +35,10 @@ def max_pool(
     """Return (maximum of each window, its flat int64 index in X). The index is None if it is not requested.
 
     Padding never is the maximum. Of equal elements, the first counts. `storage_order`: 0 for row-major indices; 1 for
-    indices that are column-major in the spatial axes. Raises the errors of `window_from_attributes`.
+    indices that are column-major in the spatial axes. `ceil_mode`: nonzero also counts a partial last window.
+
+    Raises InvalidModelError for an unknown auto_pad, a negative pad, and a kernel size, stride or dilation below 1.
+    Raises it also if X has no spatial axes, or if a list does not fit their number.
     """
     window = window_from_attributes(X.shape[2:], kernel_shape, auto_pad, pads, strides, dilations)
     window = round_up(window, X.shape[2:]) if ceil_mode else window
@@ -113,8 +116,11 @@ def average_pool(
 ) -> Tensor:
     """Return the mean of each window. Padding is left out of the mean unless `count_include_pad`.
 
-    Elements that `ceil_mode` adds beyond the padding are left out in any case. Raises the errors of
-    `window_from_attributes`.
+    `ceil_mode`: nonzero also counts a partial last window. Its elements beyond the padding are left out of the mean in
+    any case.
+
+    Raises InvalidModelError for an unknown auto_pad, a negative pad, and a kernel size, stride or dilation below 1.
+    Raises it also if X has no spatial axes, or if a list does not fit their number.
     """
     extents = X.shape[2:]
     window = window_from_attributes(extents, kernel_shape, auto_pad, pads, strides, dilations)
@@ -182,8 +188,10 @@ def lp_pool(
 ) -> Tensor:
     """Return the Lp norm of each window; padding counts as 0. The default window is the whole image.
 
-    In version 1, p may be a fraction. Raises InvalidModelError unless p is positive, and the errors of
-    `window_from_attributes`.
+    In version 1, p may be a fraction. `ceil_mode`: nonzero also counts a partial last window.
+
+    Raises InvalidModelError unless p is positive, for an unknown auto_pad, a negative pad, and a kernel size, stride
+    or dilation below 1. Raises it also if X has no spatial axes, or if a list does not fit their number.
     """
     if not p > 0:
         raise InvalidModelError("the p of an LpPool is a positive number, not %g" % p)

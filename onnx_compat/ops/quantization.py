@@ -70,11 +70,11 @@ def quantize_linear(
     The quantized dtype is the dtype of y_zero_point. Without a zero point, it is `output_dtype`, by default uint8. For
     a float dtype, the quotient is not rounded to integers.
 
-    - y_scale: a scalar, a vector along `axis`, or an entry for each block of `block_size` elements along `axis`. Without
-      blocks, a vector of one element counts as a scalar.
+    - y_scale: a scalar, a vector along `axis`, or an entry for each block of `block_size` elements along `axis`.
+      Without blocks, a vector of one element counts as a scalar.
     - y_zero_point: of the shape of y_scale. Ignored for floats of 8 bits and more.
-    - precision: the dtype of the division. 0 is the dtype of the scale if x and the scale are floats and the scale has
-      more than 8 bits, else float32.
+    - precision: the dtype of the division. 0 is the dtype of the scale if x and the scale are floats and the scale
+      has more than 8 bits, else float32.
     - saturate: nonzero clips an 8-bit float; 0 turns numbers out of range into NaN or infinity.
 
     Raises InvalidModelError if y_scale or y_zero_point is a longer vector, and x has no axis `axis`.
@@ -100,9 +100,10 @@ op("QuantizeLinear", since=13)(
 
 @op("QuantizeLinear", since=10)
 def quantize_linear_10(x: Tensor, y_scale: Tensor, y_zero_point: Optional[Tensor] = None) -> Tensor:
-    """Return QuantizeLinear with a single scale and a single zero point for the whole tensor.
+    """Return round(x / scale) + zero point, clipped to the range of the dtype of y_zero_point, by default uint8.
 
-    Raises InvalidModelError unless the scale and the zero point have one element.
+    The scale and the zero point hold for the whole tensor: QuantizeLinear of opset 10. Raises InvalidModelError unless
+    the scale and the zero point have one element.
     """
     return quantize_linear(x, as_scalar(y_scale), None if y_zero_point is None else as_scalar(y_zero_point))
 
@@ -139,9 +140,10 @@ op("DequantizeLinear", since=(13, 19))(older_version(dequantize_linear, without=
 
 @op("DequantizeLinear", since=10)
 def dequantize_linear_10(x: Tensor, x_scale: Tensor, x_zero_point: Optional[Tensor] = None) -> Tensor:
-    """Return DequantizeLinear with a single scale and a single zero point for the whole tensor.
+    """Return (x - zero point) * scale, in the dtype of the scale: DequantizeLinear of opset 10.
 
-    Raises InvalidModelError unless the scale and the zero point have one element.
+    The scale and the zero point, by default 0, hold for the whole tensor. Raises InvalidModelError unless both have
+    one element.
     """
     return dequantize_linear(x, as_scalar(x_scale), None if x_zero_point is None else as_scalar(x_zero_point))
 
@@ -170,10 +172,10 @@ def dynamic_quantize_linear(x: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
 
 
 def prefers_float_form(*parameters: Optional[Tensor]) -> bool:
-    """Whether to record a quantized operator as DequantizeLinear, float operator, QuantizeLinear.
+    """Return whether to record a quantized operator as DequantizeLinear, float operator, QuantizeLinear.
 
     True if the shim has integer kernels for that sequence, and all parameters are known. The parameters are scales,
-    zero points and a bias; None counts as known.
+    zero points, weights and a bias; None counts as known.
     """
     return current_trace().integers and all(parameter is None or parameter.known for parameter in parameters)
 
@@ -265,7 +267,8 @@ def conv_integer(
     """Return the convolution of x and w minus their zero points, in int32. An absent zero point is 0.
 
     x has a single zero point. w has a single zero point, or a zero point for each filter. The convolution is computed
-    in float32 if that is exact for groups of binary digits of w (see `_exact_digits`), else in float64.
+    in float32 where that is exact, if need be as a sum over groups of binary digits of w. Otherwise it is computed in
+    float64. Raises InvalidModelError for attributes and shapes that do not fit each other.
     """
     window: Dict[str, Any] = {"auto_pad": auto_pad, "dilations": dilations, "kernel_shape": kernel_shape, "pads": pads}
     data, weights = _subtract_zero_point(x, x_zero_point), _subtract_zero_point(w, w_zero_point, 0)
@@ -335,7 +338,7 @@ def qlinear_conv(
     """Return the convolution of a quantized image with quantized filters, quantized by y_scale and y_zero_point.
 
     The bias B is int32 with the scale x_scale * w_scale; an absent bias is 0. w_scale is a scalar, or has an entry for
-    each filter. Raises the errors of Conv, which check the attributes and the shapes.
+    each filter. Raises InvalidModelError for attributes and shapes that do not fit each other.
     """
     window: Dict[str, Any] = {"auto_pad": auto_pad, "dilations": dilations, "kernel_shape": kernel_shape, "pads": pads}
     if prefers_float_form(x_scale, x_zero_point, w, w_scale, w_zero_point, y_scale, y_zero_point, B):

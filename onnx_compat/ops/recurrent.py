@@ -67,7 +67,10 @@ def _bind_activation(
 
 
 def _sum_biases(B: Optional[Tensor], hidden: Extent) -> Tuple[Any, Any]:
-    """Return (input bias + state bias, None) for a cell whose gates add both biases; (None, None) without B."""
+    """Return (input bias + state bias, None) for a cell whose gates add both biases; (None, None) without B.
+
+    B is the vector of the input biases, then the state biases. `hidden` has no effect.
+    """
     if B is None:
         return None, None
     half = p.split(B, 0, [B.shape[0] // 2] * 2)

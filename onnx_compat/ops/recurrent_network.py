@@ -1,4 +1,4 @@
-"""The layers of RNN, GRU and LSTM: check their inputs, and run a cell along the sequence in each direction by a scan."""
+"""The layers of RNN, GRU and LSTM: check their inputs, and run a cell along the sequence in each direction by scan."""
 
 from typing import Any, Callable, List, NamedTuple, Optional, Sequence
 
@@ -25,7 +25,12 @@ def transposed_product(x: Tensor, weights: Tensor, bias: Tensor, k: int) -> Tens
 
 
 class Network(NamedTuple):
-    """The common inputs and attributes of RNN, GRU and LSTM; `initial` has the initial states (None: zeros)."""
+    """A node of RNN, GRU or LSTM: the inputs and attributes that the three operators share.
+
+    - initial: the initial states; None: zeros.
+    - activations: the activation functions of the first direction, then those of the second direction.
+    - product: a function (x, weights, bias, number of the direction) that multiplies the input X by the weights W.
+    """
 
     X: Any
     W: Any
@@ -105,9 +110,11 @@ def run_cell(
 
     In layout 1: Y [batch, steps, directions, hidden] and states [batch, directions, hidden].
 
-    - make_cell: a function (R, bias, activations, hidden, number of the direction) -> cell.
+    - setting: the node.
+    - make_cell: a function (R, bias, activations, hidden, number of the direction) -> cell. A cell is a function
+      (*products, *states) -> new states.
     - bias: a function (B, hidden) -> (bias of the product of X and W, bias for `make_cell`).
-    - parts: the number of gates in each argument of the cell; empty: a single argument with all gates.
+    - parts: the number of gates in each of these products; empty: a single product with all gates.
 
     The product of X and W, with all gates and steps, is computed before the loop.
     """

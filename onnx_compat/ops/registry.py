@@ -73,7 +73,7 @@ class Operator(NamedTuple):
         """Check the inputs and attributes of a node against the signature. Return the attributes as keyword arguments.
 
         The attribute `consumed_inputs` has no effect, and is left out. So is an unknown attribute whose name is almost
-        that of an attribute with a default: it is misspelt, and gives a warning. `inputs` has None for an omitted input.
+        that of an attribute with a default: it is misspelt, and gives a warning. `inputs` has None for an absent input.
 
         Raises InvalidModelError if an input or an attribute is missing or unknown, or if an attribute has the wrong
         type. An operator of the library that begins with a variadic input needs at least one element of it.
@@ -104,7 +104,7 @@ class Operator(NamedTuple):
     def _report_unknown(self, name: str, given: Dict[str, Any]) -> None:
         """Check an unknown attribute `name`: warn if it looks like a misspelt attribute that has a default, else raise.
 
-        The warning is a RuntimeWarning. Only attributes of the operator that are not in `given` are compared with `name`.
+        The warning is a RuntimeWarning. `name` is compared with the attributes of the operator that are not in `given`.
 
         Raises InvalidModelError if `name` resembles none of them, or if the nearest one has no default.
         """

@@ -40,8 +40,8 @@ def resize(
 
     `axes`: the axes that are resized, by default all. `scales`, `sizes` and `roi` have entries for these axes only.
 
-    - mode: nearest, linear or cubic. Linear and cubic interpolate an integer image in float32 (`_to_integers`).
-    - keep_aspect_ratio_policy: may adjust `sizes`, see `axes_from_sizes`.
+    - mode: nearest, linear or cubic. Linear and cubic interpolate an integer image in float32, and convert it back.
+    - keep_aspect_ratio_policy: not_larger and not_smaller replace `sizes` by a common factor, see `axes_from_sizes`.
     - roi, extrapolation_value: the region, and the value outside of X. Used by tf_crop_and_resize only.
     - nearest_mode: used by mode nearest. cubic_coeff_a: used by mode cubic.
     - exclude_outside, antialias: used by modes linear and cubic.
@@ -49,8 +49,8 @@ def resize(
     Raises InvalidModelError if scales and sizes are both missing or do not fit the axes. Raises it as well if
     tf_crop_and_resize has no roi, and for an unknown mode.
 
-    Raises NeedsKnownError if the scales are not known. Some combinations need static sizes, see `axes_from_scales`,
-    `axes_from_sizes` and `ResizedAxis.narrowing`.
+    Raises NeedsKnownError if the scales are not known. Raises it if a size is symbolic, and its scale is no simple
+    fraction, the policy asks for a common factor, or an antialiased Resize has no scales.
     """
     axis_indices = normalize_axes(range(X.rank) if axes is None else axes, X.rank)
     if scales is not None and not is_equal(scales.size, 0):
@@ -84,9 +84,10 @@ def resize_at_run_time(
     mode: str = "nearest",
     nearest_mode: str = "round_prefer_floor",
 ) -> Tensor:
-    """Return X resized as `resize` does, by scales or sizes that only a run knows.
+    """Return X resized by `scales`, or to `sizes` if `scales` is None. Their values are known at run time only.
 
-    Raises NeedsKnownError for tf_crop_and_resize and, with scales or a common factor, for an antialiased Resize.
+    The attributes are those of `resize`. Raises InvalidModelError for an unknown mode. Raises NeedsKnownError for
+    tf_crop_and_resize and, with scales or a common factor, for an antialiased Resize.
     """
     axis_indices = normalize_axes(range(X.rank) if axes is None else axes, X.rank)
     if coordinate_transformation_mode == "tf_crop_and_resize":
@@ -108,7 +109,9 @@ def resize_10(X: Tensor, scales: Tensor, *, mode: str = "nearest") -> Tensor:
 
     Mode nearest rounds positions up on an axis with a scale below 1, and down on any other axis.
 
-    Raises InvalidModelError for an unknown mode. Raises the errors of `axes_from_scales`.
+    Raises InvalidModelError for an unknown mode, for a scale that is not positive and finite, and for another number
+    of scales than of axes. Raises NeedsKnownError if the scales are not known, or if a symbolic size has a scale that
+    is no simple fraction.
     """
     sampling = _Sampling(mode, "asymmetric", "simple")
     return _resize_axes(X, _scale_all_axes(X, scales), sampling, None)
@@ -120,20 +123,32 @@ def upsample(X: Tensor, scales: Tensor, *, mode: str = "nearest") -> Tensor:
 
     A factor below 1 shrinks the axis. Mode nearest rounds positions down.
 
-    Raises InvalidModelError for an unknown mode. Raises the errors of `axes_from_scales`.
+    Raises InvalidModelError for an unknown mode, for a scale that is not positive and finite, and for another number
+    of scales than of axes. Raises NeedsKnownError if the scales are not known, or if a symbolic size has a scale that
+    is no simple fraction.
     """
     return _resize_axes(X, _scale_all_axes(X, scales), _Sampling(mode, "asymmetric", "floor"), None)
 
 
 @op("Upsample", since=7)
 def upsample_7(X: Tensor, *, scales: Sequence[float], mode: str = "nearest") -> Tensor:
-    """Return Upsample with the scales as an attribute. Raises the errors of `upsample`."""
+    """Return X with each axis resized by the factor `scales[axis]`: Upsample with the scales as an attribute.
+
+    Mode nearest rounds positions down. Raises InvalidModelError for an unknown mode, for a scale that is not positive
+    and finite, and for another number of scales than of axes. Raises NeedsKnownError if a symbolic size has a scale
+    that is no simple fraction.
+    """
     return upsample(X, lift(list(scales), float32), mode=mode)
 
 
 @op("Upsample", since=1)
 def upsample_1(X: Tensor, *, height_scale: float, width_scale: float, mode: str = "nearest") -> Tensor:
-    """Return Upsample of images [N, C, H, W], with the scales of H and W as attributes. Raises errors as `upsample`."""
+    """Return images [N, C, H, W] with H and W resized by the factors height_scale and width_scale.
+
+    Mode nearest rounds positions down. Raises InvalidModelError for an unknown mode, for a scale that is not positive
+    and finite, and if X has not four axes. Raises NeedsKnownError if a symbolic size has a scale that is no simple
+    fraction.
+    """
     return upsample(X, lift([1.0, 1.0, height_scale, width_scale], float32), mode=mode)
 
 
@@ -164,7 +179,7 @@ class _Sampling(NamedTuple):
         return None
 
     def copies(self, scaled: ResizedAxis) -> bool:
-        """Whether nearest sampling of this axis repeats each element exactly `scaled.factor` times.
+        """Return whether nearest sampling of this axis repeats each element exactly `scaled.factor` times.
 
         False without a factor, and for a factor that is no integer. False also if the coordinate transformation or the
         rounding may select other elements.

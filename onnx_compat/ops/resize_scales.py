@@ -142,8 +142,9 @@ def axes_at_run_time(
 ) -> List[ResizedAxis]:
     """Return a list with a `ResizedAxis` for each size in `extents`, for scales or sizes that only a run knows.
 
-    The new sizes are sizes of recorded vectors. Without `scales`, the `sizes` and the `policy` count as in
-    `axes_from_sizes`.
+    The new sizes are symbolic: sizes of recorded vectors. Without `scales`, `sizes` has the new sizes, and `policy`
+    may adjust them as in `axes_from_sizes`: "stretch" takes them as given, "not_larger" and "not_smaller" give a
+    common factor. Nothing is checked.
     """
     bounds = sizes if scales is None else scales
     assert bounds is not None  # a Resize has either

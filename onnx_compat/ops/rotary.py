@@ -47,9 +47,10 @@ def apply_rotary_embedding(x: Tensor, cos: Tensor, sin: Tensor, count: Extent, i
 
     - x: [batch, heads, steps, size], or [batch, steps, heads * size] with `count` heads.
     - cos, sin: [batch or 1, steps, pairs].
-    - interleaved: see `rotate`.
+    - interleaved: True: a pair is two adjacent features. False: the first features of all pairs come first.
 
-    Raises InvalidModelError if x has rank 3, and `count` does not divide its last axis.
+    Features of a head after the last pair stay unchanged. Raises InvalidModelError if x has rank 3, and `count` does
+    not divide its last axis.
     """
     if x.rank == 4:
         return rotate(x, p.unsqueeze(cos, [1]), p.unsqueeze(sin, [1]), interleaved)
@@ -68,11 +69,12 @@ def rotary_embedding(
     num_heads: Optional[int] = None,
     rotary_embedding_dim: int = 0,
 ) -> Tensor:
-    """Rotate pairs of features by the angles of their positions (see `rotate`). Other features do not change.
+    """Rotate pairs of features by the angles of their positions. Features of a head after the last pair do not change.
 
     - X: [batch, heads, steps, size], or [batch, steps, heads * size] with num_heads.
     - cos_cache, sin_cache: [positions, pairs] if position_ids is given, else [batch, steps, pairs].
     - position_ids: the row of the caches for each step, [batch, steps].
+    - interleaved: nonzero: a pair is two adjacent features. 0: the first features of all pairs come first.
     - rotary_embedding_dim: if it is nonzero, only the first rotary_embedding_dim // 2 columns of the caches are used.
 
     At rank 3, raises InvalidModelError without num_heads, or if num_heads does not divide the last axis.

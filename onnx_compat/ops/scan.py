@@ -37,7 +37,8 @@ def scan(
       An absent entry is 0.
 
     The number of iterations is the size of the sliced axis of the first scan input. Raises NeedsKnownError if this size
-    is known to be 0. Raises InvalidModelError if a recorded state changes its dtype, its rank or a static size.
+    is known to be 0. Raises InvalidModelError if num_scan_inputs does not fit the inputs, or an axis is out of range.
+    Raises it also if a recorded state changes its dtype, its rank or a static size.
     """
     count = len(initial_state_and_scan_inputs) - num_scan_inputs
     if not 0 <= count < len(initial_state_and_scan_inputs):

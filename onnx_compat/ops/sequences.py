@@ -79,8 +79,9 @@ def sequence_erase(input_sequence: SequenceValue, position: Optional[Tensor] = N
 def sequence_insert(input_sequence: SequenceValue, tensor: Tensor, position: Optional[Tensor] = None) -> SequenceValue:
     """Return the sequence with `tensor` inserted before `position`, by default at the end.
 
-    The new sequence has the dtype of the tensor. A negative position counts from the end. Raises NeedsKnownError if the
-    position is not known. Raises InvalidModelError if it is out of range.
+    The new sequence has the dtype of the tensor. A negative position counts from the end. Raises NeedsKnownError if
+    the position is not known. Raises InvalidModelError if it is out of range. Raises LimitError if the new length
+    exceeds the limit `sequence_items`.
     """
     items = list(input_sequence.items)
     _check_length(len(items) + 1)
@@ -119,8 +120,9 @@ def split_to_sequence(
     - `split` is a scalar: the size of all pieces but the last, which may be smaller.
     - `split` is absent: each piece has size 1 along the axis. If `keepdims` is 0, the axis is removed.
 
-    Raises InvalidModelError for sizes or an axis that do not fit. Raises NeedsKnownError if the number of pieces is not
-    known.
+    Raises InvalidModelError for sizes or an axis that do not fit. Raises NeedsKnownError if a scalar `split` or the
+    number of pieces is not known. Raises LimitError for more pieces than the limit `sequence_items`, unless the sizes
+    in a vector `split` are known.
     """
     axis = p.existing_axis(axis, input)
     if split is not None and split.rank == 1:

@@ -27,7 +27,8 @@ def reshape_1(data: Tensor, *, shape: Sequence[int] = ()) -> Tensor:
 
     The size 0 keeps the size of the input on the same axis, and -1 is inferred from the other sizes.
 
-    Raises InvalidModelError for several -1, and if the numbers of elements differ.
+    Raises InvalidModelError for several -1, for a 0 beyond the axes of the input, and if the numbers of elements
+    differ.
     """
     return _reshape(data, list(shape), allowzero=False)
 
@@ -36,8 +37,11 @@ def reshape_1(data: Tensor, *, shape: Sequence[int] = ()) -> Tensor:
 def reshape_5(data: Tensor, shape: Tensor) -> Tensor:
     """Reshape to the input `shape`.
 
-    The size 0 keeps the size of the input on the same axis, and -1 is inferred from the other sizes. Raises the errors
-    of `reshape`.
+    The size 0 keeps the size of the input on the same axis, and -1 is inferred from the other sizes.
+
+    Raises InvalidModelError for several -1, for a 0 beyond the axes of the input, and if the numbers of elements
+    differ. Raises NeedsKnownError if the length of `shape` is not known, or if an entry is not known and may be 0 or
+    -1.
     """
     return reshape(data, shape)
 
@@ -70,7 +74,8 @@ def _reshape(data: Tensor, extents: List[Extent], allowzero: bool) -> Tensor:
 
     Unless `allowzero`, 0 keeps the size of the input on the same axis. -1 is inferred from the other sizes.
 
-    Raises InvalidModelError for several -1, for a 0 beyond the axes of the input, and if the numbers of elements differ.
+    Raises InvalidModelError for several -1, and if the numbers of elements differ. Unless `allowzero`, raises it also
+    for a 0 beyond the axes of the input.
     """
     if not allowzero and any(is_equal(extent, 0) for extent in extents[data.rank :]):
         raise InvalidModelError(
@@ -87,10 +92,13 @@ def _reshape(data: Tensor, extents: List[Extent], allowzero: bool) -> Tensor:
 
 
 def _replace_zeros(extents: Sequence[Extent], shape: Sequence[Extent]) -> List[Extent]:
-    """Return a target shape in which each size that is 0, also at run time only, is the size of the input on its axis.
+    """Return the target shape `extents` with each 0 replaced by the size of the input on the same axis.
 
-    `shape` is the shape of the input. A size of a graph input that is 0 only if the data is empty stays as it is, so
-    that shape arithmetic folds. The trace notes it: a run with an empty input is traced for the shape of this input.
+    `shape` is the shape of the input. A symbolic size that may be 0 at run time becomes a symbolic size that makes
+    this choice at run time.
+
+    Exception: a size of a graph input that is 0 only if the data is empty stays as it is, so that shape arithmetic
+    folds. The trace notes this size: a run with an empty input is traced for the shape of this input.
     """
     count, sizes = product(shape), list(extents)
     if not is_equal(count, 0) and is_equal(product(extents), count):
@@ -109,7 +117,7 @@ def _replace_zeros(extents: Sequence[Extent], shape: Sequence[Extent]) -> List[E
 
 
 def _has_input_sizes_only(extent: Extent) -> bool:
-    """Whether a size depends on lengths of inputs only: on no length of a computed value, and on no element."""
+    """Return whether a size depends on lengths of inputs only: on no length of a computed value, and on no element."""
     return all(atom.kind == "axis" and getattr(atom.args[0], "node", None) is None for atom in atoms_of(extent))
 
 
@@ -225,8 +233,8 @@ def expand(input: Tensor, shape: Tensor) -> Tensor:
 def _broadcast_size(size: Extent, target: Extent) -> Extent:
     """Return the size to which two axes broadcast: `target`, or `size` if the target is 1.
 
-    If the sizes differ at run time and neither is 1, a broadcast of `size` to the result fails. Raises InvalidModelError
-    for two such sizes that are static.
+    Two static sizes that differ, neither of them 1, raise InvalidModelError. If symbolic sizes have such values at run
+    time, a broadcast of `size` to the result fails.
     """
     if is_equal(size, 1) or is_equal(size, target):
         return target
@@ -259,9 +267,10 @@ def tile(input: Tensor, repeats: Tensor) -> Tensor:
 
 @op("DepthToSpace", since=1)
 def depth_to_space_1(input: Tensor, *, blocksize: int) -> Tensor:
-    """Move channels into pixels, with b = blocksize: [N, b * b * C, H, W] -> [N, C, H * b, W * b] (mode DCR).
+    """Move channels into pixels, with b = blocksize: [N, b * b * C, H, W] -> [N, C, H * b, W * b].
 
-    Raises the errors of `depth_to_space`.
+    The channel axis of the input is [b, b, C] (mode DCR). Raises InvalidModelError for another rank, for a blocksize
+    below 1, and for static channels that are no multiple of b * b.
     """
     return depth_to_space(input, blocksize=blocksize)
 
@@ -298,9 +307,10 @@ def _check_blocks(x: Tensor, blocksize: int, mode: str) -> None:
 
 @op("SpaceToDepth", since=(1, 13))
 def space_to_depth_13(input: Tensor, *, blocksize: int) -> Tensor:
-    """Move pixels into channels, with b = blocksize: [N, C, H * b, W * b] -> [N, b * b * C, H, W] (mode DCR).
+    """Move pixels into channels, with b = blocksize: [N, C, H * b, W * b] -> [N, b * b * C, H, W].
 
-    Raises the errors of `space_to_depth`.
+    The channel axis of the result is [b, b, C] (mode DCR). Raises InvalidModelError for another rank, for a blocksize
+    below 1, and for a static height or width that is no multiple of b.
     """
     return space_to_depth(input, blocksize=blocksize)
 

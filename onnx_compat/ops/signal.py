@@ -20,7 +20,15 @@ def dft_17(
 ) -> Tensor:
     """Return the discrete Fourier transform along the attribute `axis`, by default 1; its inverse if `inverse`.
 
-    The other parameters, the result and the errors are those of `dft`.
+    The last axis of the input has the real part, or the real and the imaginary part. The last axis of the result has
+    the real and the imaginary part. The transformed axis is truncated or zero-padded to `dft_length`, by default its
+    own size.
+
+    With `onesided`, the result has the frequencies 0 to length // 2 only. A one-sided inverse reads these frequencies,
+    and returns the real part only; its default length is 2 * (size - 1).
+
+    Raises InvalidModelError if `axis` is the last axis or out of range. Raises NeedsKnownError if the size of the last
+    axis is not known.
     """
     return _transform(input, axis, dft_length, bool(inverse), bool(onesided))
 
@@ -157,13 +165,14 @@ def _split_factor(length: int) -> int:
 
 
 def _transform_in_two_steps(lines: Tensor, length: Any, inverse: bool, onesided: bool) -> Tensor:
-    """Compute `_transform_by_matrix` by the Cooley-Tukey algorithm, as transforms of two factors of `length`.
+    """Return the Fourier transform of `lines` along the rows, computed as transforms of two factors of `length`.
 
-    `length` is an int above `_LONG` that is no prime. `lines` is [batch, rows, parts], and is zero-padded to `length`
-    rows. With `onesided` and no inverse, only the frequencies 0 to length // 2 are returned.
+    This is the Cooley-Tukey algorithm. The result is that of `_transform_by_matrix`: [batch, length, 2]. `length` is
+    an int above `_LONG` that is no prime. `lines` is [batch, rows, parts], and is zero-padded to `length` rows. With
+    `onesided` and no inverse, only the frequencies 0 to length // 2 are returned.
 
-    For a one-sided inverse, `lines` is zero-padded to the one-sided frequencies, then completed by their conjugates. In
-    this case `lines` must have the real and the imaginary part, and the result has the real part only.
+    For a one-sided inverse, `lines` is zero-padded to the one-sided frequencies, then completed by their conjugates.
+    In this case `lines` must have the real and the imaginary part, and the result has the real part only.
     """
     batch, rows, _ = lines.shape
     first = _split_factor(length)

@@ -31,19 +31,31 @@ def _cosine_window(size: Tensor, periodic: int, dtype: int, factors: Sequence[fl
 
 @op("HannWindow", since=17)
 def hann_window(size: Tensor, *, output_datatype: int = 1, periodic: int = 1) -> Tensor:
-    """Return the Hann window of `size` elements (see `_cosine_window`), by default float32 and periodic."""
+    """Return the Hann window of `size` elements: w[n] = 0.5 - 0.5 * cos(2 * pi * n / N).
+
+    If `periodic`, the default, N is `size`. Otherwise N is size - 1, and the window is symmetric. `output_datatype` is
+    the ONNX number of the result's dtype, by default float32.
+    """
     return _cosine_window(size, periodic, output_datatype, [0.5, -0.5])
 
 
 @op("HammingWindow", since=17)
 def hamming_window(size: Tensor, *, output_datatype: int = 1, periodic: int = 1) -> Tensor:
-    """Return the Hamming window of `size` elements (see `_cosine_window`), by default float32 and periodic."""
+    """Return the Hamming window of `size` elements: w[n] = 25 / 46 - 21 / 46 * cos(2 * pi * n / N).
+
+    If `periodic`, the default, N is `size`. Otherwise N is size - 1, and the window is symmetric. `output_datatype` is
+    the ONNX number of the result's dtype, by default float32.
+    """
     return _cosine_window(size, periodic, output_datatype, [25 / 46, -21 / 46])
 
 
 @op("BlackmanWindow", since=17)
 def blackman_window(size: Tensor, *, output_datatype: int = 1, periodic: int = 1) -> Tensor:
-    """Return the Blackman window of `size` elements (see `_cosine_window`), by default float32 and periodic."""
+    """Return the Blackman window of `size` elements: w[n] = 0.42 - 0.5 * cos(a) + 0.08 * cos(2 * a).
+
+    The angle a is 2 * pi * n / N. If `periodic`, the default, N is `size`. Otherwise N is size - 1, and the window is
+    symmetric. `output_datatype` is the ONNX number of the result's dtype, by default float32.
+    """
     return _cosine_window(size, periodic, output_datatype, [0.42, -0.5, 0.08])
 
 

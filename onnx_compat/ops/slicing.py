@@ -59,9 +59,11 @@ def slice(
 
 @op("DynamicSlice", since=1)
 def dynamic_slice(data: Tensor, starts: Tensor, ends: Tensor, axes: Optional[Tensor] = None) -> Tensor:
-    """Return data[start:end] along each of `axes`, by default along the first axes. Raises the errors of `slice`.
+    """Return data[start:end] along each of `axes`, by default along the first axes. Bounds are as in Python.
 
-    DynamicSlice is an experimental operator of ONNX 1.4; Slice of opset 10 replaced it.
+    DynamicSlice is an experimental operator of ONNX 1.4; Slice of opset 10 replaced it. Raises InvalidModelError if
+    the lists differ in length, or an axis is out of range or comes twice. Raises NeedsKnownError if the axes are not
+    known, or if none of the inputs has a known length.
     """
     return slice(data, starts, ends, axes)
 
@@ -154,8 +156,8 @@ def split(
     - Otherwise: `num_outputs` pieces of the size ceil(length / num_outputs). The last pieces may be smaller or empty: 5
       elements in 4 pieces -> 2, 2, 1, 0. num_outputs is by default the number of the node's outputs.
 
-    Raises InvalidModelError if `split` does not fit the axis or the number of the node's outputs. Without `split`, raises
-    it if the number of pieces is below 1, or below the number of the node's outputs.
+    Raises InvalidModelError for an axis that is out of range, or if `split` does not fit the axis or the number of
+    outputs of the node. Without `split`, raises it if the number of pieces is below 1, or below the number of outputs.
 
     Raises LimitError if there are more pieces than the limit `sequence_items`, unless the sizes in `split` are known.
     """
@@ -191,7 +193,8 @@ def pad_1(data: Tensor, *, paddings: Sequence[int], mode: str = "constant", valu
     """Pad by the attribute `paddings`; a negative size crops.
 
     `paddings` has the sizes at the start of each axis, then the sizes at the end: [start 0, start 1, end 0, end 1].
-    `value` is only used in mode constant. For the modes and the errors, see `pad`.
+    The mode "constant" pads with `value`; the modes "edge", "reflect" and "wrap" copy elements. Raises
+    InvalidModelError for another number of sizes, and if a static size of the result is negative.
     """
     return _pad_and_crop(data, list(paddings), mode, value)
 
@@ -200,18 +203,20 @@ def pad_1(data: Tensor, *, paddings: Sequence[int], mode: str = "constant", valu
 def pad_2(data: Tensor, *, pads: Sequence[int], mode: str = "constant", value: float = 0.0) -> Tensor:
     """Pad by the attribute `pads`; a negative size crops.
 
-    `pads` has the sizes at the start of each axis, then the sizes at the end: [start 0, start 1, end 0, end 1]. `value`
-    is only used in mode constant. For the modes and the errors, see `pad`.
+    `pads` has the sizes at the start of each axis, then the sizes at the end: [start 0, start 1, end 0, end 1]. The
+    mode "constant" pads with `value`; the modes "edge", "reflect" and "wrap" copy elements. Raises InvalidModelError
+    for another number of sizes, and if a static size of the result is negative.
     """
     return _pad_and_crop(data, list(pads), mode, value)
 
 
 @op("Pad", since=(11, 13))
 def pad_11(data: Tensor, pads: Tensor, constant_value: Optional[Tensor] = None, *, mode: str = "constant") -> Tensor:
-    """Pad by the input `pads`; a negative size crops.
+    """Pad by the input `pads`; a negative size crops. A size that is not known must not be negative.
 
-    `pads` has the sizes at the start of each axis, then the sizes at the end: [start 0, start 1, end 0, end 1].
-    `constant_value`, by default 0, is only used in mode constant. For the modes and the errors, see `pad`.
+    `pads` has the sizes at the start of each axis, then the sizes at the end: [start 0, start 1, end 0, end 1]. The
+    mode "constant" pads with `constant_value`, by default 0. The modes "edge", "reflect" and "wrap" copy elements.
+    Raises InvalidModelError for another number of sizes, and if a static size of the result is negative.
     """
     return pad(data, pads, constant_value, mode=mode)
 
@@ -274,7 +279,7 @@ def _pad_and_crop(
 
 
 def _crops_padding(before: Extent, extent: Extent, after: Extent) -> bool:
-    """Whether the crop at one end of an axis removes more elements than the axis has, and therefore also padding.
+    """Return whether the crop at one end of an axis removes more elements than the axis has, and thus also padding.
 
     `before` and `after` are the padding at the two ends; a negative size crops. False if a size is symbolic.
     """

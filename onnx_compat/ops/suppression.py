@@ -25,12 +25,14 @@ def non_max_suppression(
     For each batch and class, the boxes with the best scores are selected. A box that overlaps a better selected box is
     left out. The rows are sorted by batch and class, then by descending score.
 
-    - boxes: [batch, boxes, 4] (see `_box_edges`, with `centered` if center_point_box is not 0).
+    - boxes: [batch, boxes, 4]: two opposite corners. If center_point_box is nonzero: the centre on both axes, then
+      the size on both axes.
     - scores: [batch, classes, boxes].
     - max_output_boxes_per_class: the most boxes that are selected for a batch and class. If it is absent, 0 or
       negative, no box is selected.
-    - iou_threshold: a box is left out if its IoU with a better selected box is larger (see `_overlaps`); by default 0.
-    - score_threshold: boxes with this score, a lower score or NaN are left out; by default none.
+    - iou_threshold: a box is left out if its intersection over union (IoU) with a better selected box is larger; by
+      default 0.
+    - score_threshold: boxes with this score, a lower score or NaN are left out; by default no box is left out.
     """
     if max_output_boxes_per_class is None:
         return p.full((0, 3), 0, int64)

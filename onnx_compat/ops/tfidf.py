@@ -33,11 +33,13 @@ def tfidf_vectorizer(
 
     - mode: TF: the count; IDF: the weight if the n-gram occurs, else 0; TFIDF: the count times the weight.
     - weights: a number for each n-gram; 1 by default.
-    - pool_strings, pool_int64s: the n-grams, joined to a flat list. `pool_int64s` is read if `pool_strings` is absent.
-    - ngram_counts: the positions in the pool at which the n-grams of each length begin (see `_split_pool`).
+    - pool_strings, pool_int64s: the n-grams, joined to a flat list. `pool_int64s` is read if `pool_strings` is
+      absent.
+    - ngram_counts: entry n - 1 is the position in the pool at which the n-grams of length n begin.
     - ngram_indexes: the feature of each n-gram; its maximum + 1 is the number of features. The numbers of several
       n-grams of one feature are added.
-    - max_skip_count: the most elements that are skipped within an n-gram (see `_count_grams`).
+    - max_skip_count: the most elements that are skipped between two adjacent elements of an n-gram. The counts for
+      0, 1, … skipped elements are added.
 
     Raises InvalidModelError for another mode. Raises it for a pool, counts, indexes or weights that do not fit each
     other or the dtype of X.
@@ -72,7 +74,7 @@ def _pool(X: Tensor, numbers: Ints, texts: Strings) -> np.ndarray:
 
 
 def _check_pool(length: int, starts: Sequence[int], indexes: Sequence[int], weights: int) -> None:
-    """Raise InvalidModelError if the parts of a pool of `length` elements are not n-grams with an index and a weight."""
+    """Raise InvalidModelError unless a pool of `length` elements has whole n-grams, each with an index and a weight."""
     ends = [*starts[1:], length]
     if not indexes or min(indexes) < 0:
         raise InvalidModelError("the ngram_indexes of a TfIdfVectorizer are 0 or more, and there is one at least")
@@ -104,7 +106,7 @@ def _split_pool(pool: np.ndarray, starts: Sequence[int]) -> List[Tuple[int, int,
 def _count_grams(rows: Tensor, grams: np.ndarray, skips: int) -> Tensor:
     """Return how often each n-gram occurs in each row: a float32 tensor [rows, n-grams]. `grams` is [n-grams, n].
 
-    In an occurrence, the same number of elements is skipped between all neighbouring elements of the n-gram. The counts
+    In an occurrence, the same number of elements is skipped between all adjacent elements of the n-gram. The counts
     for 0 to `skips` skipped elements are added.
     """
     extent, length = rows.shape[1], grams.shape[1]

@@ -24,8 +24,8 @@ def gradient(ctx: "Context", *Inputs: Tensor, xs: Sequence[str], y: str, zs: Seq
 
     A derivative is that of the sum of y's elements, and has the shape of its x. It is zero if y does not depend on x.
 
-    Raises InvalidModelError if the node has not one input for each name in `xs` and `zs`. Raises it as well if y depends
-    on an input of the model that `xs` and `zs` do not name.
+    Raises InvalidModelError if the number of inputs is not that of the names in `xs` and `zs`. Raises it as well if y
+    depends on an input of the model that `xs` and `zs` do not name.
     """
     from onnx_compat.tracing.interpreter import (
         Interpreter,  # without natives: only primitives have derivatives

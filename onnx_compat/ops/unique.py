@@ -17,7 +17,8 @@ def unique(X: Tensor, *, axis: Optional[int] = None, sorted: int = 1) -> List[Te
 
     Example: [2, 1, 1] -> [1, 2], [1, 0], [1, 0, 0], [2, 1].
 
-    Without `axis`, X is flattened. The indices and counts are int64 vectors. NaN equals NaN.
+    Without `axis`, X is flattened. The indices and counts are int64 vectors. The inverse index of an element or slice
+    of X is its position in the first result. NaN equals NaN.
 
     - sorted is not 0: elements or slices are in ascending (lexicographic) order, where NaN comes last.
     - sorted is 0: elements or slices are in the order of their first indices.

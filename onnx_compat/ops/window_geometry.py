@@ -51,8 +51,8 @@ def window_from_attributes(
 def check_padding(auto_pad: str, pads: Optional[Sequence[int]], rank: int) -> None:
     """Raise InvalidModelError for attributes that define no padding of `rank` spatial axes. Otherwise do nothing.
 
-    Wrong are an unknown `auto_pad`, a negative pad, and `pads` without two entries for each axis. `pads` is checked
-    also where `auto_pad` replaces it, as onnxruntime does. Absent or empty pads are allowed.
+    An unknown `auto_pad`, a negative pad, and `pads` without two entries for each axis raise it. `pads` is also
+    checked if `auto_pad` replaces it, as in onnxruntime. Absent or empty pads are allowed.
     """
     if pads and (len(pads) != 2 * rank or min(pads) < 0):
         raise InvalidModelError("the padding %s must have %d entries, each of them 0 or more" % (list(pads), 2 * rank))
@@ -73,10 +73,10 @@ def _split_padding(total: Extent, span: Extent, stride: int, upper: bool) -> Tup
 
 
 def round_up(window: Window, extents: Sequence[Extent]) -> Window:
-    """Return the window for ceil_mode, whose padding at the end lets a partial last window count.
+    """Return the window for ceil_mode: the padding at the end is extended, so that a partial last window counts.
 
-    `window` has its padding already. `extents`: the sizes of the axes. A last window that would begin in the padding at
-    the end is left out. In that case the padding at the end may become smaller.
+    `window` has its padding already. `extents`: the sizes of the axes. A last window that would begin in the padding
+    at the end is left out. In that case the padding at the end may become smaller.
     """
     rounded = map(_rounded_up, extents, window.spans, window.strides, window.pads)
     return window._replace(pads=tuple(rounded))
