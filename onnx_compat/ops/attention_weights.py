@@ -30,7 +30,7 @@ Maybe = Optional[Tensor]
 
 
 def size_per_head(extent: Extent, heads: Extent) -> Extent:
-    """Return extent / heads, which may be symbolic.
+    """Return extent / heads, rounded down. Both sizes may be symbolic.
 
     Raises InvalidModelError if both are static, and `heads` is not positive or does not divide `extent`.
     """

@@ -46,7 +46,7 @@ def attribute_type(value: Any) -> str:
 
 @functools.lru_cache(maxsize=None)
 def is_own(function: Callable[..., Any]) -> bool:
-    """Return whether onnx_compat itself defines this meaning. Other packages can register meanings too."""
+    """Return whether onnx_compat itself defines the meaning `function`. Other packages can register meanings too."""
     return str(function.__module__).startswith("onnx_compat.")
 
 

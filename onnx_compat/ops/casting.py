@@ -101,7 +101,7 @@ def _clamp_to_four_bits(x: Tensor, dtype: DType) -> Tensor:
 
 
 def convert(x: Tensor, dtype: DType, saturate: bool = True, round_mode: str = "up") -> Tensor:
-    """Cast x to any dtype, also from and to strings. Return x itself if it has the dtype.
+    """Cast x to any dtype, also from and to strings. Return x itself if its dtype is `dtype`.
 
     - saturate: for a cast to an 8-bit float. True clips numbers to its range. False turns numbers out of range into NaN
       or infinity.

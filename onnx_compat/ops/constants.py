@@ -102,7 +102,7 @@ def constant_fill(
 
 @op("EyeLike", since=(9, 22))
 def eye_like(input: Tensor, *, dtype: Optional[int] = None, k: int = 0) -> Tensor:
-    """Return a matrix with ones on diagonal `k` and zeros elsewhere, in the shape of the input, which is a matrix too.
+    """Return a matrix with ones on diagonal `k` and zeros elsewhere. It has the shape of the input, a matrix.
 
     `k` > 0 is above the main diagonal, `k` < 0 below. `dtype` is the dtype of the result, by default that of the input.
     """

@@ -73,7 +73,10 @@ def deform_conv(
 
 
 def _kernel_coordinates(kernel: Sequence[Extent], axis: int) -> Any:
-    """Return the int64 coordinate along `axis` of each element of the kernel, which is flattened in row-major order."""
+    """Return a vector with the int64 coordinate along `axis` of each element of the kernel.
+
+    The elements are in row-major order. `kernel` has the sizes of the kernel.
+    """
     inner = lift(product(kernel[axis + 1 :]), int64)
     return p.mod(p.floordiv(p.iota(product(kernel)), inner), lift(kernel[axis], int64))
 

@@ -142,7 +142,7 @@ def scatter_elements(
 
 
 def _axis_coordinates(shape: Sequence[Extent], axis: int) -> Tensor:
-    """Return an int64 tensor of this shape whose elements are their own coordinate along an axis."""
+    """Return an int64 tensor of the shape `shape`: each element is its own coordinate along `axis`."""
     line_shape = tuple(extent if k == axis else 1 for k, extent in enumerate(shape))
     return p.broadcast_to(p.reshape(p.iota(shape[axis]), line_shape), shape)
 

@@ -54,9 +54,9 @@ op("Gemm", since=(1, 6))(older_version(gemm, ignored=["broadcast"]))
 
 
 def _column_bias(summand: Tensor, columns: Extent) -> Any:
-    """Return a summand of a matrix product as a bias [columns]. Return None if it is no bias.
+    """Return the summand of a matrix product as a bias [columns]; None if its shape is not that of a bias.
 
-    It is a bias if its shape is [columns] or [1, …, 1, columns], and `columns` is static.
+    The shape of a bias is [columns] or [1, …, 1, columns], where `columns` is static.
     """
     if summand.rank == 0 or any(not is_equal(extent, 1) for extent in summand.shape[:-1]):
         return None

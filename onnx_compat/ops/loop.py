@@ -224,7 +224,7 @@ def _finish_unrolled(run: TraceBody, unrolled: List[List[Any]], v_initial: Seque
 
 
 def _output_spec(output: Arg) -> Spec:
-    """Return the spec (dtype and shape) of an output of a loop body, which is a tensor."""
+    """Return the spec (dtype and shape) of an output of a loop body. The output is a tensor."""
     assert isinstance(output, (Ref, Const))
     return output.spec
 

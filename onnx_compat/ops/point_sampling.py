@@ -56,7 +56,7 @@ def flat_index(plane: Tensor, coordinates: Sequence[Any], extents: Sequence[Exte
 
 
 def corners(axes: Sequence[Sequence[Tap]]) -> List[Tap]:
-    """Return a Tap for each corner around the points: for each combination of taps, one of each axis.
+    """Return a Tap for each corner around the points: for each combination of taps, one tap of each axis.
 
     Two axes with two taps each give four corners. The fields of a corner:
 

@@ -285,9 +285,13 @@ def run_lstm(
 ) -> List[Tensor]:
     """Return [Y, last hidden state, last cell state] of an LSTM, without a check of shapes.
 
-    The shapes of the results are those of `run_cell`. `initial` has the two initial states (None: zeros), and P the
-    peephole weights (None: none). `layout` 1: the batch is the first axis of X and of the states. `products` has two
-    functions: one multiplies the input by W, one multiplies the state by R.
+    Y is [steps, directions, batch, hidden], a state [directions, batch, hidden]. If `layout` is 1, the batch is the
+    first axis of X, of Y and of the states.
+
+    - initial: the two initial states; None: zeros.
+    - P: the peephole weights; None: no peepholes.
+    - functions: the activations, three for each direction.
+    - products: two functions: one multiplies the input by W, one multiplies the state by R.
     """
     setting = Network(X, W, R, B, sequence_lens, initial, functions, direction, layout, products[0])
     return run_cell(setting, _lstm_cell(P, input_forget, products[1]), _sum_biases)

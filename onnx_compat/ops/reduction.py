@@ -80,9 +80,9 @@ _register_reduction("ReduceLogSumExp", _log_sum_exp, [1, 11, 13], [18, 28])
 
 @op("ArgMax", since=(1, 11))
 def argmax_11(data: Tensor, *, axis: int = 0, keepdims: int = 1) -> Tensor:
-    """Return the int64 index of the first maximum along an axis, which keeps size 1 if `keepdims`.
+    """Return the int64 index of the first maximum along an axis.
 
-    Raises InvalidModelError for an axis that is out of range.
+    The axis keeps size 1 if `keepdims`, else it is removed. Raises InvalidModelError for an axis that is out of range.
     """
     return argmax(data, axis=axis, keepdims=keepdims)
 
@@ -98,9 +98,9 @@ def argmax(data: Tensor, *, axis: int = 0, keepdims: int = 1, select_last_index:
 
 @op("ArgMin", since=(1, 11))
 def argmin_11(data: Tensor, *, axis: int = 0, keepdims: int = 1) -> Tensor:
-    """Return the int64 index of the first minimum along an axis, which keeps size 1 if `keepdims`.
+    """Return the int64 index of the first minimum along an axis.
 
-    Raises InvalidModelError for an axis that is out of range.
+    The axis keeps size 1 if `keepdims`, else it is removed. Raises InvalidModelError for an axis that is out of range.
     """
     return argmin(data, axis=axis, keepdims=keepdims)
 

@@ -186,9 +186,9 @@ def _squeeze(x: Tensor, axes: Optional[Sequence[int]]) -> Tensor:
 
 @op("Unsqueeze", since=(1, 11))
 def unsqueeze_11(data: Tensor, *, axes: Sequence[int]) -> Tensor:
-    """Insert axes of size 1 at the positions in the attribute `axes`, which count in the result.
+    """Insert axes of size 1. The attribute `axes` has their positions in the result.
 
-    Raises InvalidModelError if an axis is out of range or comes twice.
+    Raises InvalidModelError if an axis is out of range or occurs twice.
     """
     return p.unsqueeze(data, axes)
 

@@ -91,7 +91,7 @@ def _overlaps(edges: List[Any], best: Tensor, threshold: Tensor) -> Any:
 
     The result is a bool tensor [batch, classes, boxes]. It is False for an empty intersection.
 
-    - edges: those of `_box_edges`, but [batch, classes, boxes] each, and sorted by score.
+    - edges: the edges on two axes, [lower, upper, lower, upper], each [batch, classes, boxes] and sorted by score.
     - best: the position of the best box in this order, [batch, classes, 1].
     """
     low_a, high_a, low_b, high_b = edges

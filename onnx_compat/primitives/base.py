@@ -311,7 +311,8 @@ def apply_primitive(
     `orders` has an entry for each result: the order of axes in which it is stored; None is the logical order. By
     default, there is one result in logical order. `regions` are the bodies of control flow.
 
-    Raises the errors of the inference rule and of `Trace.record`.
+    Raises InvalidModelError for arguments that the inference rule refuses. Raises UnsupportedError or LimitError if the
+    trace cannot hold or execute the node, and NeedsKnownError outside of a trace.
     """
     trace = current_trace()
     specs = RULES[name](Application(name, args, params, regions, trace.target or Target()))
@@ -328,9 +329,12 @@ def apply(
 ) -> List[Tensor]:
     """Record a native operator on physical arguments, or execute it if the trace executes at once. Return its results.
 
-    A native operator has no inference rule: `specs` has the logical type of each result. `orders` has an entry for each
-    result: the order of axes in which it is stored; None is the logical order. By default, there is one result in
-    logical order. Raises the errors of `Trace.record`.
+    A native operator has no inference rule: `specs` has the logical type of each result. `orders` has an entry for
+    each result: the order of axes in which it is stored; None is the logical order. By default, there is one result in
+    logical order.
+
+    Raises UnsupportedError or LimitError if the trace cannot hold or execute the node, and NeedsKnownError outside of
+    a trace.
     """
     physical = [Spec(spec.dtype, permute_shape(spec.shape, order)) for spec, order in zip(specs, orders)]
     refs = current_trace().record(name, args, params, physical, regions)

@@ -167,7 +167,7 @@ class Automaton:
         return tuple(self._matcher(item).match(text, position) is not None for item in self._assertions)
 
     def _closure(self, states: States, outcomes: Tuple[bool, ...]) -> States:
-        """Return the states that are reached from `states` without a character. `outcomes`: those of `_outcomes`."""
+        """Return the states reached from `states` without a character. `outcomes`: whether each assertion holds."""
         key = states, outcomes
         if key not in self._closures:
             holds = dict(zip(self._assertions, outcomes))

@@ -176,7 +176,7 @@ def dynamic_quantize_lstm(
 
 
 def _quantized_product(scales: Tensor, zero_points: Tensor) -> Product:
-    """Return a function (x, weights, bias, k) -> x @ weights^T + bias, which quantizes x to uint8 by its range.
+    """Return a function (x, weights, bias, k) -> x @ weights^T + bias. It first quantizes x to uint8 by the range of x.
 
     The weights are quantized already: `scales` and `zero_points` have an entry for each direction k of the LSTM.
     """

@@ -79,9 +79,11 @@ def apply_post_transform(scores: Tensor, name: str) -> Tensor:
 def _softmax_zero(scores: Tensor) -> Tensor:
     """Return the softmax over those scores of a row whose absolute value exceeds 1e-7.
 
-    In a row with such a score, a score of 0 stays 0. Any other score x of at most 1e-7 (absolute) becomes x * exp(-max)
-    / sum. max and sum are the maximum of the row and the sum of the softmax. In any other row, a score of 0 gives NaN
-    as in onnxruntime, and a tiny score an infinity.
+    A score x with an absolute value of at most 1e-7 becomes, as in onnxruntime:
+
+    - If another score of the row exceeds 1e-7 (absolute): x * exp(-max) / sum, so that 0 stays 0. max is the maximum
+      of the row, and sum the sum of exp(score - max) over the scores above 1e-7 (absolute).
+    - Otherwise: NaN for 0, and an infinity for any other x.
     """
     largest = p.reduce_max(scores, [-1], True)
     is_nonzero = p.greater(p.abs(scores), 1e-7)

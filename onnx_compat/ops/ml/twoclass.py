@@ -63,8 +63,8 @@ def classify_two(
 def _class_presence(positions: Tensor, forest: Forest, weights: Weights, target: int) -> _Presence:
     """Return whether any leaf that a row reaches has a weight for class `target`.
 
-    The result is a bool if all leaves of the forest have one, or no leaf has one. Otherwise it is a bool tensor [rows,
-    1].
+    The result is a bool if all leaves of the forest have a weight for the class, or no leaf has. Otherwise it is a bool
+    tensor [rows, 1].
     """
     constant = is_always_weighted(forest, weights, target)
     return p.slice_axis(has_weight(positions, forest, weights), 1, target, target + 1) if constant is None else constant
