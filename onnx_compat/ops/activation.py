@@ -193,6 +193,10 @@ def hardmax(input: Tensor, *, axis: int = -1) -> Tensor:
 
 
 def _hardmax(x: Tensor, axis: int) -> Tensor:
+    """Return 1 at the first maximum along an axis, else 0, in the dtype of x.
+
+    Raises InvalidModelError for an axis that is out of range.
+    """
     axis = p.axis_of(axis, x.rank)
     size = x.shape[axis]
     candidates = x

@@ -137,6 +137,11 @@ def _activation_names(names: Sequence[str], default: List[str], direction: str) 
 
 # -- GRU ---------------------------------------------------------------------------------------------------------------
 def _gru_cell(linear_before_reset: int) -> Callable[..., Cell]:
+    """Return a function (R, bias, activations, hidden, k) -> cell of a GRU, as `run_cell` needs it.
+
+    A cell maps (product of the gates z and r, product of the hidden gate, state) to [new state].
+    """
+
     def make(R: Tensor, inner: Optional[Tensor], functions: List[Activation], hidden: Extent, k: int) -> Cell:
         f, g = functions
         R_zr, R_h = p.split(R, 0, [hidden * 2, hidden])
@@ -204,6 +209,12 @@ def gru(
 
 # -- LSTM --------------------------------------------------------------------------------------------------------------
 def _lstm_cell(P: Optional[Tensor], input_forget: int, product: Product) -> Callable[..., Cell]:
+    """Return a function (R, bias, activations, hidden, k) -> cell of an LSTM, as `run_cell` needs it.
+
+    A cell maps (product of all gates, hidden state, cell state) to [new hidden state, new cell state]. P has the
+    peephole weights; None: no peepholes. `product` multiplies the hidden state by R.
+    """
+
     def make(R: Tensor, inner: Optional[Tensor], functions: List[Activation], hidden: Extent, k: int) -> Cell:
         f, g, h = functions
         peephole = [None] * 3 if P is None else p.split(take_slice(P, k), 0, [hidden] * 3)

@@ -213,6 +213,10 @@ def _is_known_as(value: Tensor, number: int) -> bool:
 
 
 def _resize_axes(x: Tensor, axes: Sequence[Axis], sampling: _Sampling, outside_value: Optional[float]) -> Tensor:
+    """Return x resized along `axes`: tuples (axis, its `ResizedAxis`, (start, end) of the region or (None, None)).
+
+    `outside_value` replaces elements whose position is outside of x; None: positions are clamped to x.
+    """
     kernel = sampling.kernel()
     if kernel is not None and x.dtype.kind not in "fc":
         return _to_integers(_resize_axes(p.cast(x, float32), axes, sampling, outside_value), x.dtype, sampling)

@@ -71,6 +71,10 @@ def dynamic_slice(data: Tensor, starts: Tensor, ends: Tensor, axes: Optional[Ten
 def _slice(
     x: Tensor, starts: Sequence[Extent], ends: Sequence[Extent], axes: Sequence[int], steps: Sequence[int]
 ) -> Tensor:
+    """Return x[start:end:step] along each of `axes`. The lists have an entry for each of these axes.
+
+    Raises InvalidModelError if the lists differ in length, an axis is out of range or comes twice, or a step is 0.
+    """
     axis_indices = normalize_axes(axes, x.rank)
     if not len(starts) == len(ends) == len(axis_indices) == len(steps) or len(set(axis_indices)) < len(axis_indices):
         raise InvalidModelError(

@@ -83,6 +83,7 @@ def round_up(window: Window, extents: Sequence[Extent]) -> Window:
 
 
 def _rounded_up(extent: Extent, span: Extent, stride: int, pads: Tuple[Extent, Extent]) -> Any:
+    """Return the padding (begin, end) of an axis for ceil_mode, from the padding `pads` without ceil_mode."""
     low, high = pads
     count = ceildiv(extent + low + high - span, stride) + 1
     count = minimum(count, floordiv(extent + low - 1, stride) + 1)

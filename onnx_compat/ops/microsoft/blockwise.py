@@ -145,6 +145,7 @@ def _unpack_integers(data: Tensor, scales: Tensor, zero_points: Optional[Tensor]
 
 
 def _gather_or_zero(table: Tensor, indices: Tensor, axis: int) -> Tensor:
+    """Return the slices of `table` at `indices` along `axis`, with zeros for an index that is out of range."""
     extent = table.shape[axis]
     return _zero_invalid(gather(table, _replace_invalid(indices, extent), axis=axis), indices, axis, extent)
 

@@ -93,6 +93,11 @@ def _mode_name(value: Any) -> str:
 
 
 def _read_weights(trees: _Trees, treeids: Any, nodeids: Any, ids: Any, weights: np.ndarray, targets: int) -> Weights:
+    """Return the weights of the leaves of `trees`, from attributes with an entry for each weight.
+
+    Entry k adds weights[k] to the score of target ids[k] at node nodeids[k] of tree treeids[k]. `targets` is the
+    number of targets. Raises InvalidModelError if the lists differ in length, or if a node or a target does not exist.
+    """
     if len(treeids or ()) != len(nodeids or ()):
         raise InvalidModelError("the lists of the trees and nodes of weights differ in length")
     try:
