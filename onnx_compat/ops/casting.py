@@ -9,7 +9,7 @@ from onnx_compat.tracing.values import Tensor
 
 @op("Cast", since=1)
 def cast_1(input: Tensor, *, to: str) -> Tensor:
-    """Cast to the dtype with the name `to` in TensorProto: "FLOAT", "DOUBLE", "INT64" …"""
+    """Cast to the dtype with the name `to` in TensorProto, such as "FLOAT", "DOUBLE" or "INT64"."""
     return convert(input, DType.of(to.lower()))
 
 

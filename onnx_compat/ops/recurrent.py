@@ -104,7 +104,9 @@ def rnn(
     hidden_size: Optional[int] = None,
     layout: int = 0,
 ) -> List[Tensor]:
-    """Return [outputs, last state] of a simple recurrent network. `layout` gives their shapes:
+    """Return [outputs, last state] of a simple recurrent network.
+
+    `layout` gives the shapes of the results:
 
     - 0: outputs [steps, directions, batch, hidden], last state [directions, batch, hidden]
     - 1: outputs [batch, steps, directions, hidden], last state [batch, directions, hidden]
@@ -192,7 +194,9 @@ def gru(
     layout: int = 0,
     linear_before_reset: int = 0,
 ) -> List[Tensor]:
-    """Return [outputs, last state] of a GRU. `layout` gives their shapes:
+    """Return [outputs, last state] of a GRU.
+
+    `layout` gives the shapes of the results:
 
     - 0: outputs [steps, directions, batch, hidden], last state [directions, batch, hidden]
     - 1: outputs [batch, steps, directions, hidden], last state [batch, directions, hidden]
@@ -255,7 +259,9 @@ def lstm(
     input_forget: int = 0,
     layout: int = 0,
 ) -> List[Tensor]:
-    """Return [outputs, last hidden state, last cell state] of an LSTM. `layout` gives their shapes:
+    """Return [outputs, last hidden state, last cell state] of an LSTM.
+
+    `layout` gives the shapes of the results:
 
     - 0: outputs [steps, directions, batch, hidden], last states [directions, batch, hidden]
     - 1: outputs [batch, steps, directions, hidden], last states [batch, directions, hidden]
