@@ -19,9 +19,9 @@ _MAX_ELEMENTS = 2**20
 def allocate(interpreter: Interpreter) -> None:
     """Allocate the tensors of the interpreter's model; keep the first trial sizes that all kernels accept.
 
-    The trials replace each open size (-1) of the inputs by 1, 8, 32, 128, 1024 and 16384, in this order. For the batch,
-    see `_replace_open_sizes`. The trials end before a trial above 128 in which an input would have more than 2^20
-    elements. A model without open sizes gets a single trial.
+    The trials replace each open size (-1) of the inputs by 1, 8, 32, 128, 1024 and 16384, in this order. Above 128,
+    an open batch (axis 0) becomes 1 if its input has several open axes. The trials end before a trial above 128 in
+    which an input would have more than 2^20 elements. A model without open sizes gets a single trial.
 
     If no trial succeeds, raises the error of the first trial: a RuntimeError or ValueError of the runtime.
     """

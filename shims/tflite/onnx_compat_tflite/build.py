@@ -23,7 +23,8 @@ def build(program: Program, kernels: Kernels, own: bool = False) -> fb.ModelSpec
 
     `own`: True if no other caller uses the program. `build` then releases the program's region to save memory.
 
-    Raises UnsupportedError if the kernels cannot compute the program.
+    Raises UnsupportedError if the kernels cannot compute the program. With ONNX_COMPAT_VERIFY=1, raises
+    VerificationError if the model has a defect.
     """
     model = _emit_program(program, kernels)
     if own:

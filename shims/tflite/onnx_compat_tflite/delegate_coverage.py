@@ -20,7 +20,7 @@ _PlannedOp = Dict[str, Any]
 
 
 class Coverage(NamedTuple):
-    """The result of `delegate_coverage`: the operators that run in the delegate, or why the runtime refuses the file."""
+    """The result of `delegate_coverage`: the operators in the delegate, or why the runtime refuses the file."""
 
     #: Name and version of the runtime; empty if no runtime is installed.
     runtime: str
@@ -59,13 +59,14 @@ def delegate_coverage(path: str, operator_count: int) -> Coverage:
 
 
 def allocate_in_child(path: str, operator_count: int) -> Dict[str, Any]:
-    """Allocate the tensors of a .tflite file. `delegate_coverage` runs this function in a child process.
+    """Allocate the tensors of a .tflite file, and return fields of `Coverage` as a dict.
 
-    Returns a dict with fields of `Coverage`:
+    `delegate_coverage` runs this function in a child process. A runtime must be installed. `operator_count` is the
+    number of operators of the first subgraph. The dict is
 
     - {"refusal": reason} if the runtime refuses the file
     - {} if the runtime does not report its execution plan
-    - {"delegated": ..., "parts": ...} otherwise
+    - {"delegated": indices of the delegated operators, "parts": number of partitions} otherwise
     """
     runtime = features.find_runtime()[0]
     assert runtime is not None
@@ -85,7 +86,8 @@ def allocate_in_child(path: str, operator_count: int) -> Dict[str, Any]:
 def _delegated_ops(operators: Sequence[_PlannedOp], delegates: Sequence[_PlannedOp]) -> Set[int]:
     """Return the indices of those `operators` that run in one of `delegates`, the ops DELEGATE of the same plan.
 
-    The plan still lists the operators that a DELEGATE replaces: the producers of its outputs, back to its inputs.
+    `operators` are the operators of the file; the plan still lists the operators that a DELEGATE replaces. An operator
+    runs in a DELEGATE if it is on a path from the inputs of the DELEGATE to its outputs.
     """
     producers = {int(index): op for op in operators for index in op["outputs"]}
     delegated: Set[int] = set()

@@ -23,8 +23,8 @@ BufferKey = Union[int, Tuple[int, int]]
 def describe_file(path: str) -> Description:
     """Return a description of a .tflite file: facts such as its size, and tables such as its signatures and operators.
 
-    The fact "refusal" says why the runtime refuses the file, or why no runtime is found. It is None if the runtime
-    accepts the file.
+    The fact "refusal" says why the runtime refuses the file, or why no runtime could try it. It is None if the runtime
+    allocates the tensors of the file.
 
     Raises InvalidModelError if the file cannot be read, or is not a valid TFLite model.
     """
@@ -142,6 +142,11 @@ def _code(operator: fb.OperatorSpec) -> Tuple[str, int]:
 
 
 def _delegate(main: fb.SubGraph, coverage: Coverage) -> Optional[Row]:
+    """Count the operators of `main`, the first subgraph, that run in XNNPACK, and its partitions.
+
+    The entry "left" has the number of operators that do not run in XNNPACK, by op. Returns None if the delegated
+    operators are unknown.
+    """
     if coverage.delegated is None:
         return None
     delegated = set(coverage.delegated)
@@ -158,7 +163,7 @@ def _delegate(main: fb.SubGraph, coverage: Coverage) -> Optional[Row]:
 
 # -- constants ---------------------------------------------------------------------------------------------------------
 def _constants(model: fb.ModelSpec) -> Dict[BufferKey, Tuple[int, str]]:
-    """Return {`_buffer_key`: (size in bytes, dtype)} of the constants of all subgraphs.
+    """Return {identity of a buffer: (size in bytes, dtype)} of the constants of all subgraphs.
 
     Tensors that share a buffer have one entry, with the dtype of the first tensor. Each string tensor has its own
     entry.
@@ -172,6 +177,7 @@ def _constants(model: fb.ModelSpec) -> Dict[BufferKey, Tuple[int, str]]:
 
 
 def _buffer_key(array: np.ndarray) -> BufferKey:
+    """Return the identity of a buffer: (address, bytes), equal for arrays of the same memory; for strings, the id."""
     return id(array) if array.dtype == object else (array.__array_interface__["data"][0], array.nbytes)
 
 
@@ -182,6 +188,10 @@ def _byte_count(array: np.ndarray) -> int:
 
 
 def _by_type(constants: Dict[BufferKey, Tuple[int, str]]) -> List[Row]:
+    """Return a row for each dtype of `constants`, the result of `_constants`: the number of buffers, and their bytes.
+
+    The dtype with the most bytes comes first.
+    """
     rows: Dict[str, Row] = {}
     for size, dtype in constants.values():
         row = rows.setdefault(dtype, {"type": dtype, "buffers": 0, "bytes": 0})
@@ -235,7 +245,7 @@ def _first_readers(graph: fb.SubGraph) -> Dict[Optional[int], str]:
 
 # -- quantisation ------------------------------------------------------------------------------------------------------
 def _quantization(model: fb.ModelSpec) -> Row:
-    """Return the quantised tensors counted by dtype, scheme and kind, highest first: {"int8 per tensor, computed": 12}.
+    """Count the quantised tensors by dtype, scheme and kind, highest count first: {"int8 per tensor, computed": 12}.
 
     The kind is "constant" or "computed". Constants of float16 and bfloat16 without quantisation are counted as
     "float16, constant" and "bfloat16, constant". No other tensor without quantisation is counted: a float32 model gives
@@ -254,6 +264,10 @@ def _quantization(model: fb.ModelSpec) -> Row:
 
 
 def _scheme(tensor: fb.TensorSpec) -> str:
+    """Return how a tensor is quantised: "per tensor", "per channel (axis 0)", "in blocks of 32"; "" if it is not.
+
+    Without a block size, quantisation details are named by their type in the file.
+    """
     quantization = tensor.quantization
     if quantization is not None and quantization.details is not None:
         size = quantization.details[1].get("block_size")
@@ -264,6 +278,12 @@ def _scheme(tensor: fb.TensorSpec) -> str:
 
 
 def _parameters(tensor: fb.TensorSpec) -> Row:
+    """Return a summary of the scales and zero points of a quantised tensor.
+
+    - "scale": a list with the only scale, or with the least and the greatest scale. It has no infinity and no NaN.
+    - "zero_point": the distinct zero points, the two least at most.
+    - "channels": the number of scales.
+    """
     quantization = tensor.quantization
     assert quantization is not None
     scales = quantization.scale
@@ -273,6 +293,7 @@ def _parameters(tensor: fb.TensorSpec) -> Row:
 
 
 def _metadata(name: str, content: bytes) -> Row:
+    """Return a row for a metadata entry: its name, its bytes, and the first 80 characters; "" unless printable ASCII."""
     text = content.rstrip(b"\0")
     preview = text[:80].decode("ascii", "replace") if all(32 <= byte < 127 for byte in text[:80]) else ""
     return {"name": name, "bytes": len(content), "text": preview}

@@ -43,8 +43,9 @@ class Runtime(NamedTuple):
     def interpreter(self, plain: bool = False, **source: object) -> Interpreter:
         """Open an interpreter of a model: `interpreter(model_path=path)` or `interpreter(model_content=data)`.
 
-        `plain` opens it without the default delegate (XNNPACK). If the module lacks the class `OpResolverType`, `plain`
-        has no effect. All other keywords are passed to the class Interpreter.
+        `plain`: open it without the default delegate (XNNPACK). If the module lacks the class `OpResolverType`, `plain`
+        has no effect. All other keywords are passed to the class Interpreter. Raises the RuntimeError or ValueError of
+        the runtime if it refuses the model.
         """
         if plain:
             resolvers = getattr(self.module, "OpResolverType", None)
@@ -71,6 +72,7 @@ def find_runtime() -> Tuple[Optional[Runtime], str]:
 
 
 def _import_runtime() -> Tuple[Optional[Runtime], str]:
+    """Return (runtime, reason) for the first package of `_MODULES` that imports; (None, reason) if none imports."""
     broken = ""
     for module, package in _MODULES:
         try:
@@ -102,13 +104,17 @@ def _tensorflow_runtime() -> Tuple[Optional[Runtime], str]:
 
 
 class _InterpreterModule(NamedTuple):
-    """A replacement for a runtime's module: TensorFlow keeps these two classes in two modules."""
+    """A replacement for a runtime's module, with TensorFlow's `Interpreter` and `OpResolverType` (None if it has none).
+
+    TensorFlow keeps these classes in two modules.
+    """
 
     Interpreter: Any
     OpResolverType: Any
 
 
 def _installed_version(package: str) -> str:
+    """Return the version of a package, also of its variant "-nightly"; "" if it is unknown."""
     try:
         metadata = importlib.import_module("importlib.metadata")
     except ImportError:

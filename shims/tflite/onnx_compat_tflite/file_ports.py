@@ -63,13 +63,15 @@ def must_reject_empty_inputs(model: fb.ModelSpec, kernels: Kernels) -> bool:
     - on all runtimes: SOFTMAX and LOG_SOFTMAX whose last axis is open
     - on some runtimes: convolutions, pools, means, sums of floats, transposes and matrix products
 
-    `kernels` must be those of a single runtime: see `supports_empty_windows`.
+    `kernels` must be those of a single runtime. For `Kernels()`, which stands for all runtimes, the result may be False
+    although some runtimes fail.
     """
     operators = [(graph, operator) for graph in model.subgraphs for operator in graph.operators]
     return any(_fails_for_empty(graph, operator, kernels) for graph, operator in operators)
 
 
 def _fails_for_empty(graph: fb.SubGraph, operator: fb.OperatorSpec, kernels: Kernels) -> bool:
+    """Whether an open size of the operator's data input may be 0 at run time, and its kernel does not support that."""
     sizes = _open_sizes(graph, operator)
     if not sizes:
         return False
@@ -99,11 +101,11 @@ def _keeps_first_axis(graph: fb.SubGraph, operator: fb.OperatorSpec) -> bool:
 def supports_empty_windows(kernels: Kernels) -> bool:
     """Whether convolutions, pools and reductions of an empty tensor run on a runtime, and return an empty result.
 
-    Returns True for the newest runtimes (the last column of `kernel_facts`), and for the runtimes before tflite-runtime
-    2.9, which have no GELU.
+    Returns True for the newest runtimes (the last column of `kernel_facts`), and for runtimes without GELU (before
+    tflite-runtime 2.9).
 
-    `kernels` must be those of a single runtime. For `Kernels()`, which stands for all runtimes, the result is not the
-    worst case.
+    `kernels` must be those of a single runtime. For `Kernels()`, which stands for all runtimes, the result is True
+    although some runtimes fail.
     """
     return kernels.accepts("REDUCE_MAX", "float32", "none") or not kernels.has("GELU")
 
@@ -111,7 +113,7 @@ def supports_empty_windows(kernels: Kernels) -> bool:
 def open_window_outputs(model: fb.ModelSpec) -> List[int]:
     """Return the tensor indices of the results of convolutions and pools in the first subgraph.
 
-    Only operators whose input has an open size count. This may be any size, also the batch or the number of channels.
+    Only operators whose input has an open size count. The open size may be of any axis, also the batch or the channels.
     """
     main = model.subgraphs[0]
     return [
@@ -138,7 +140,11 @@ def has_open_inputs(model: fb.ModelSpec) -> bool:
 
 
 def has_deferred_sizes(model: fb.ModelSpec) -> bool:
-    """Whether sizes depend on values: the operators behind such a result are checked only when the model runs."""
+    """Whether an operator of the model may have a result whose sizes depend on values that are computed at run time.
+
+    True for ops such as WHERE, IF and WHILE, and for ops such as RESHAPE if an operand that gives sizes is no constant.
+    The runtime checks the readers of such a result only when the model runs.
+    """
     for graph in model.subgraphs:
         for operator in graph.operators:
             operands = [
@@ -166,9 +172,9 @@ def has_open_slices(model: fb.ModelSpec) -> bool:
 
 
 def has_shifted_factors(model: fb.ModelSpec) -> bool:
-    """Whether the second operand of a BATCH_MATMUL has a zero point other than 0.
+    """Whether the second operand of any BATCH_MATMUL of the model has a zero point other than 0.
 
-    False for operands that are not quantised.
+    An operand that is not quantised has no zero point.
     """
     quantizations = [
         graph.tensors[operator.inputs[1] or 0].quantization
@@ -182,8 +188,8 @@ def has_shifted_factors(model: fb.ModelSpec) -> bool:
 def int4_products(model: fb.ModelSpec) -> Set[bool]:
     """Return the kinds of int4 weights of the FULLY_CONNECTED operators on float32 inputs, as a set of booleans.
 
-    True is in the set if weights have a scale per block. False is in the set if int4 weights have any other scales.
-    Without int4 weights, the set is empty.
+    True is in the set if int4 weights of such an operator have a scale per block. False is in the set if int4 weights
+    have other scales, or no scale. Without int4 weights, the set is empty.
     """
     operators = [(graph.tensors, op) for graph in model.subgraphs for op in graph.operators]
     pairs = [
@@ -211,6 +217,10 @@ def _open_sizes(graph: fb.SubGraph, operator: fb.OperatorSpec) -> Tuple[int, ...
 
 
 def _ordered_ports(graph: fb.SubGraph, indices: Dict[str, int], order: List[int]) -> Ports:
+    """Return the ports of the tensors `order`, in this order. `order` has tensor indices.
+
+    `indices` has the tensor index of each port name. A tensor that `indices` lacks has its own name.
+    """
     names = {index: name for name, index in indices.items()}
     return tuple(_port(graph.tensors[index], names.get(index)) for index in order)
 
@@ -218,7 +228,7 @@ def _ordered_ports(graph: fb.SubGraph, indices: Dict[str, int], order: List[int]
 def _port(tensor: fb.TensorSpec, name: Optional[str]) -> Port:
     """Return the port of a tensor with its stored dtype: the port of a quantised tensor has an integer dtype.
 
-    Such a port has the scale and the zero point of the tensor, if these are single numbers. A `name` of None or "" is
+    The port has the scale and the zero point of the tensor, if the tensor has a single scale. A `name` of None or "" is
     replaced by the name of the tensor.
     """
     sizes = tensor.shape if tensor.shape_signature is None else tensor.shape_signature

@@ -36,12 +36,15 @@ def note_sound_file(path: str) -> None:
 
 
 def note_file_to_run(path: str) -> None:
-    """Remember that the content of the file at `path` has to be run, also under another name, until the file changes."""
+    """Remember that only a run can check the content of the file at `path`.
+
+    This holds also under another name of the file, until the file changes.
+    """
     _to_run.add(_identity(path))
 
 
 def is_file_to_run(path: str) -> bool:
-    """Whether the content of the file at `path` has to be run. See `note_file_to_run`."""
+    """Whether `note_file_to_run` was called for the file at `path`, and the file has not changed since then."""
     return _identity(path) in _to_run
 
 
@@ -53,8 +56,12 @@ def _identity(path: str) -> Tuple[int, int, int, int]:
 def try_file(model: fb.ModelSpec, path: str) -> None:
     """Try a file in a child process if it may not be sound; raise InvalidModelError if the process crashes.
 
-    `model` is the content of the file at `path`. It may not be sound if the verifier rejects it, or if it has small
-    integers and the file is not known (see `note_sound_file`). Nothing is raised in these cases:
+    `model` is the content of the file at `path`. The file may not be sound in two cases:
+
+    - The verifier rejects it.
+    - It has tensors of integers of 16 bits or less, and this process has neither written nor tried it.
+
+    A file that is tried without an error counts as tried from then on. Nothing is raised in these cases:
 
     - The file is sound. It is then not run.
     - No child process can be started, or no runtime is installed. The file is then not run.
@@ -84,10 +91,10 @@ def _has_small_integers(model: fb.ModelSpec) -> bool:
 
 
 def run_once(path: str) -> None:
-    """Run the file at `path` once, with inputs of zeros, in this process, which `try_file` has started.
+    """Run the file at `path` once, with inputs of zeros. `try_file` calls this function in a child process.
 
-    Open sizes get trial values (see `allocate`). String inputs are not set. An error of the runtime is ignored. Without
-    a runtime, nothing is run.
+    Open sizes are replaced by the first trial sizes that all kernels accept (`allocate`). String inputs are not set. An
+    error of the runtime is ignored. Without a runtime, nothing is run.
     """
     runtime, _ = features.find_runtime()
     if runtime is None:

@@ -92,6 +92,7 @@ def validate_file(model: fb.ModelSpec) -> fb.ModelSpec:
 
 
 def _require(holds: bool, where: str, defect: str, *values: object) -> None:
+    """Raise InvalidModelError with the texts `where` and `defect % values` unless `holds` is true."""
     if not holds:
         raise InvalidModelError("the TFLite model is not valid: %s: %s" % (where, defect % values), hint=_AGAIN)
 
@@ -151,7 +152,7 @@ def _check_constant(tensor: fb.TensorSpec, where: str) -> None:
 
 
 def _check_operands(operator: fb.OperatorSpec, where: str) -> None:
-    """Raise InvalidModelError if an input that the kernel reads is missing, or if there is no output."""
+    """Raise InvalidModelError if an input that the kernel reads is missing, or an output that the op must have."""
     optional = _OPTIONAL.get(operator.builtin, frozenset())
     required = _REQUIRED.get(operator.builtin, 1)
     _require(len(operator.inputs) >= required, where, "it has %d inputs of %d", len(operator.inputs), required)
@@ -169,7 +170,10 @@ def _check_options(operator: fb.OperatorSpec, where: str) -> None:
 
 
 def _check_permutation(graph: fb.SubGraph, operator: fb.OperatorSpec, where: str) -> None:
-    """Raise InvalidModelError if the constant of a TRANSPOSE is no permutation: the kernel writes outside its result."""
+    """Raise InvalidModelError if the constant int32 operand of a TRANSPOSE is no permutation of the axes.
+
+    The kernel would write outside its result. An operand that is no constant, or of another dtype, is not checked.
+    """
     tensor, order = (graph.tensors[index or 0] for index in operator.inputs[:2])
     if order.buffer is not None and order.dtype == "int32":
         axes = [int(axis) % max(len(tensor.shape), 1) for axis in order.buffer.reshape(-1)]
@@ -177,7 +181,7 @@ def _check_permutation(graph: fb.SubGraph, operator: fb.OperatorSpec, where: str
 
 
 def _check_calls(model: fb.ModelSpec) -> None:
-    """Raise InvalidModelError if a called subgraph does not exist, or calls itself, also by another subgraph."""
+    """Raise InvalidModelError if a called subgraph does not exist, or calls itself, also through other subgraphs."""
     calls: List[Set[int]] = []
     for number, graph in enumerate(model.subgraphs):
         called = set(_called_subgraphs(graph))

@@ -17,7 +17,7 @@ Sizes = Sequence[int]
 
 
 class Use:
-    """An operator as its rule reads it: the options, the input tensors (None if omitted) and the output tensors."""
+    """Give a rule access to an operator: its options, its input tensors (None if omitted) and its output tensors."""
 
     def __init__(self, graph: fb.SubGraph, operator: fb.OperatorSpec) -> None:
         self.options = operator.options
@@ -29,7 +29,7 @@ class Use:
         return index < len(self.inputs) and self.inputs[index] is not None
 
     def input(self, index: int) -> fb.TensorSpec:
-        """Return the tensor of the input at position `index`; raise VerificationError if the operator lacks the input."""
+        """Return the input tensor at position `index`; raise VerificationError if the operator lacks this input."""
         require(self.has(index), "it has no input %d", index)
         tensor = self.inputs[index]
         assert tensor is not None
@@ -107,7 +107,9 @@ def _normalize_axis(axis: int, rank: int) -> int:
 
 
 def _broadcast(shapes: Sequence[Sizes]) -> Sizes:
-    """Return the shape that the operands broadcast to. Each size of the result is
+    """Return the shape that operands of these shapes broadcast to.
+
+    Each size of the result is
 
     - the known size other than 1 along the axis, if an operand has such a size
     - else -1, if a size along the axis is unknown

@@ -61,7 +61,7 @@ def _defect_error(defect: str, after: str) -> VerificationError:
 
 
 class _OperatorDefect(VerificationError):
-    """A defect of a single operator, which `operator` names: "operator 3 (ADD)"."""
+    """Report a defect of a single operator. The text `operator` names the operator: "operator 3 (ADD)"."""
 
     def __init__(self, operator: str, reason: str) -> None:
         super().__init__(reason)
@@ -157,9 +157,10 @@ def _verify_quantization(tensor: fb.TensorSpec) -> None:
 
 
 def _verify_zero_points(tensor: fb.TensorSpec, zero_points: Sequence[int]) -> None:
-    """Raise VerificationError for a zero point that the integer dtype cannot hold.
+    """Raise VerificationError for a zero point that the tensor's dtype cannot hold.
 
-    Such a file ended the process in XNNPACK (LiteRT 2.3). A dtype that numpy lacks is not checked.
+    A file with such a zero point ended the process in XNNPACK (LiteRT 2.3). Only int8, uint8, int16, uint16 and int32
+    are checked.
     """
     if tensor.dtype in ("int8", "uint8", "int16", "uint16", "int32"):
         info = np.iinfo(tensor.dtype)

@@ -63,12 +63,13 @@ __all__ = ["Kernels"]
 
 
 def _versions() -> Dict[str, List[int]]:
+    """Return {op: its version in each column of VERSIONS}."""
     rows = (line.split() for line in VERSIONS.strip().splitlines())
     return {name: [int(version) for version in versions] for name, *versions in rows}
 
 
 def _steps() -> List[List[Tuple[str, int]]]:
-    """Return a list for each column of VERSIONS after the first: the (op, version) pairs that are new in that column.
+    """Return, for each column of VERSIONS after the first, the list of (op, version) pairs that are new in this column.
 
     A pair is new if its version is greater than the op's version in the column before.
     """
@@ -97,7 +98,7 @@ _USES = _uses()
 
 
 class Kernels:
-    """The ops, versions and dtypes that a file for one runtime, or for all runtimes, may use.
+    """Answer which ops, versions and dtypes a file may use, for one runtime or for all runtimes.
 
     `interpreter` opens an interpreter of the target runtime; None: the file is for all runtimes. `plain` opens an
     interpreter of this runtime without the default delegate (XNNPACK), for `quirks`; None: `interpreter` is used.
@@ -145,7 +146,7 @@ class Kernels:
 
     @property
     def quirks(self) -> RuntimeQuirks:
-        """The quirks of the runtime, measured at the first use. If the file is for all runtimes: the worst case of each."""
+        """The quirks of the runtime, measured at the first use; for all runtimes, the worst case of each quirk."""
         if self._quirks is None:
             if self._interpreter is None or self._plain is None:
                 self._quirks = RuntimeQuirks()
@@ -154,10 +155,10 @@ class Kernels:
         return self._quirks
 
     def _loads(self, operator: str, version: int) -> bool:
-        """Whether the runtime has a kernel for this version of the op. The runtime loads a tiny model; the answer is cached.
+        """Whether the runtime has a kernel for this version of the op: it loads a tiny model. The answer is cached.
 
-        Returns True also if the kernel refuses the model for another reason than its version. Returns False if the
-        kernels stand for all runtimes.
+        Returns True also if the kernel exists but refuses the tiny model, for example because options are missing.
+        Returns False if the kernels stand for all runtimes.
         """
         if self._interpreter is None:
             return False

@@ -21,8 +21,8 @@ def op_name(operator: fb.OperatorSpec) -> str:
 def tensor_names(model: fb.ModelSpec) -> List[str]:
     """Return a list with the name of each tensor of the first subgraph.
 
-    If the first subgraph has a signature, its inputs and outputs have their names in the signature. Any other tensor has
-    its name in the file.
+    If the first subgraph has a signature, its inputs and outputs have their names in the signature. Any other tensor
+    has its name in the file.
     """
     signature: Optional[fb.Signature] = next((entry for entry in model.signatures if entry.subgraph == 0), None)
     names = [tensor.name for tensor in model.subgraphs[0].tensors]
@@ -33,7 +33,10 @@ def tensor_names(model: fb.ModelSpec) -> List[str]:
 
 
 def steps_of(model: fb.ModelSpec, names: Sequence[str]) -> List[Step]:
-    """Return the operators of the first subgraph in running order. `names`: the result of `tensor_names`."""
+    """Return a `Step` for each operator of the first subgraph, in running order. `names`: the result of `tensor_names`.
+
+    Constants are left out of the inputs of a step. A fused activation is named with the op: "CONV_2D + RELU".
+    """
     main = model.subgraphs[0]
     steps = []
     for operator in main.operators:
@@ -45,10 +48,11 @@ def steps_of(model: fb.ModelSpec, names: Sequence[str]) -> List[Step]:
 
 
 class NamedValues:
-    """The names in a recorded program: `nodes` maps the name of a value to the ONNX node that computes it.
+    """Collect the names of a recorded program when the object is created, because a build releases the program.
 
-    `inner` has the names of the ONNX nodes in the bodies of branches and loops. `inputs` has the names of the inputs.
-    The names are read from the program when the object is created, because a build releases the program.
+    - `nodes`: {name of a value: name of the ONNX node that computes it}, without the bodies of branches and loops
+    - `inner`: the names of the ONNX nodes in the bodies of branches and loops
+    - `inputs`: the names of the inputs
     """
 
     def __init__(self, program: Program) -> None:
@@ -67,7 +71,7 @@ class NamedValues:
 
 
 def _inner_nodes(region: Region, is_inner: bool = False) -> Iterator[Node]:
-    """Yield the live nodes in the inner regions of a region, at any depth. `is_inner`: also those of the region."""
+    """Yield the live nodes of the inner regions of `region`, at any depth. `is_inner`: also the nodes of `region`."""
     for node in region.live():
         if is_inner:
             yield node
@@ -76,7 +80,10 @@ def _inner_nodes(region: Region, is_inner: bool = False) -> Iterator[Node]:
 
 
 def preview_model(model: fb.ModelSpec, named: NamedValues) -> Preview:
-    """Return the ops of a model, and for each ONNX node the ops that compute its results."""
+    """Return the number of operators of each op of a model, and for each ONNX node the ops that compute its results.
+
+    `named` has the names of the program of which the model was built.
+    """
     names = tensor_names(model)
     by_value = steps_between(steps_of(model, names), {*named.nodes, *named.inputs})
     steps: Dict[str, Dict[int, str]] = {}  # node -> op by the id of its step: two values may need one step

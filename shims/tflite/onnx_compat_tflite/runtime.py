@@ -45,11 +45,11 @@ class Precautions(NamedTuple):
 
 
 class InterpretedModel(Compiled):
-    """A TFLite model that runs. `native` is the interpreter, which `run` may replace.
+    """Run a TFLite model in an interpreter of the runtime. `native` is the interpreter; `run` may replace it.
 
-    `source` is {"model_content": bytes} or {"model_path": path}. If the runtime cannot load the model with the
-    delegate, the model runs without the delegate. Raises UnsupportedError if the runtime cannot load the model without
-    the delegate.
+    `source` is {"model_content": bytes} or {"model_path": path}. `inputs` and `outputs` are the ports of the model, in
+    its order. If the runtime cannot load the model with the delegate, the model runs without the delegate. Raises
+    UnsupportedError if the runtime cannot load the model without the delegate.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class InterpretedModel(Compiled):
                 raise self._run_error(error) from error
 
     def _without_delegate(self) -> "InterpretedModel":
-        """Return the same model in an interpreter without XNNPACK, which is opened at the first call."""
+        """Return this model as a second `InterpretedModel`, without XNNPACK. The first call opens its interpreter."""
         if self._fallback is None:
             precautions = self._precautions._replace(without_delegate=True)
             self._fallback = InterpretedModel(self._runtime, self._source, self._inputs, self._outputs, precautions)
@@ -187,8 +187,9 @@ class InterpretedModel(Compiled):
 def encode_input(array: np.ndarray) -> np.ndarray:
     """Return an array that `set_tensor` accepts: contiguous, and with strings as UTF-8 bytes.
 
-    An array of objects holds strings; an element of another type is converted by `str`. It becomes an array of `bytes`
-    objects or, for a scalar, an array of dtype S. Any other array keeps its dtype.
+    - An array of objects holds strings; an element of another type is converted by `str`. The result is an array of
+      `bytes` objects or, for an array of rank 0, an array of dtype S.
+    - Any other array keeps its dtype.
     """
     if array.dtype != object:
         return np.ascontiguousarray(array).reshape(array.shape)

@@ -17,7 +17,7 @@ OpenInterpreter = Callable[..., Interpreter]
 
 
 class RuntimeQuirks(NamedTuple):
-    """The behaviour of a TFLite runtime where versions differ: True is the correct behaviour. The defaults are the worst case."""
+    """The behaviour of a TFLite runtime where versions differ: True is correct. The defaults are the worst case."""
 
     #: ADD in the default delegate keeps NaN: the shim uses the delegate. XNNPACK of TFLite 2.11 turns NaN into -infinity.
     delegated: bool = False
@@ -60,7 +60,7 @@ def measure_quirks(open_interpreter: OpenInterpreter, open_plain: OpenInterprete
 
     `open_interpreter` opens an interpreter with the delegate, and `open_plain` without it. If the delegate loses NaN
     (`delegated` is False), arithmetic is measured without the delegate. The quirks `delegate_...` are then False.
-    Raises the runtime's error if the model of arithmetic does not run.
+    Raises the runtime's error if a model does not load, or if the model of arithmetic does not run.
     """
     delegated = bool(np.isnan(_run_arithmetic(open_interpreter)[0][0]))
     _, infinite, larger, mean, largest = _run_arithmetic(open_interpreter if delegated else open_plain)
@@ -154,7 +154,7 @@ def _slices_to_empty(open_interpreter: OpenInterpreter) -> bool:
 
 
 def _checks_joined_sizes(open_interpreter: OpenInterpreter) -> bool:
-    """Whether CONCATENATION of tensors [2, 2] and [3, 2], stored with the sizes [-1, 2], fails along the second axis."""
+    """Whether CONCATENATION along axis 1 fails, as it must, for tensors [2, 2] and [3, 2] of stored sizes [-1, 2]."""
     graph = fb.SubGraph()
     x, y, z, joined = (graph.add(fb.TensorSpec(name, "float32", shape)) for name, shape in _JOINED.items())
     graph.operators.append(fb.OperatorSpec("RELU", [x], [z]))

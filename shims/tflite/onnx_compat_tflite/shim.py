@@ -58,7 +58,7 @@ _CHEAP_BYTES = 4 << 20
 
 
 class TFLiteShim(Shim):
-    """The shim of TFLite: a target .tflite, run by LiteRT or tflite-runtime. It neither needs nor imports TensorFlow."""
+    """Compile programs to .tflite models, and run them by LiteRT or tflite-runtime. It does not import TensorFlow."""
 
     name = "tflite"
     modules = ("ai_edge_litert", "tflite_runtime")
@@ -121,10 +121,10 @@ class TFLiteShim(Shim):
     def _stores_outside(self, model: fb.ModelSpec) -> bool:
         """Whether the constants of a model are stored after the flatbuffer: only if the model is larger than 2 GB.
 
-        For such a model, raises ConversionError if
+        For such a model, raises ConversionError in two cases:
 
-        - the shim was made with explicit kernels,
-        - the installed runtime does not read constants after the flatbuffer.
+        - The shim was made with explicit kernels.
+        - The installed runtime does not read constants after the flatbuffer, or no runtime is installed.
         """
         if not fb.is_oversized(model):
             return False
@@ -143,16 +143,17 @@ class TFLiteShim(Shim):
     def check_loads(self, path: str) -> None:
         """Load a .tflite file in the installed runtime without the delegate, and allocate its tensors.
 
-        Open sizes get trial values (see `allocate`). A file that is accepted counts as sound (see `file_trial`). Raises
+        Open sizes get trial values (see `allocate`). A file that the runtime accepts is noted by `note_sound_file`. Raises
         ConversionError if the runtime refuses the file. Raises ShimError if no runtime is installed.
         """
         self._check_loads(model_path=path)
         note_sound_file(path)
 
     def _check_loads(self, **source: Any) -> None:
-        """Load a file as `check_loads` does. `source`: its `model_path`, or its bytes as `model_content`.
+        """Load a model in the installed runtime without the delegate, and allocate its tensors.
 
-        Raises ConversionError if the runtime refuses the file.
+        `source`: the keyword `model_path`, or `model_content` with the bytes of the file. Raises ConversionError if the
+        runtime refuses the model. Raises ShimError if no runtime is installed.
         """
         try:
             allocate(self._runtime().interpreter(plain=True, **source))
@@ -165,9 +166,10 @@ class TFLiteShim(Shim):
             ) from error
 
     def needs_run(self, path: str, form: str) -> bool:
-        """Whether `export` wrote the file at `path`, and found operators whose sizes are decided when it runs.
+        """Whether only a run can check the file at `path`, because sizes in it depend on values.
 
-        False for a file of more than 4 MB, and for a file with an open input size.
+        True only for a file that `export` wrote in this process. False for a file of more than 4 MB, and for a file
+        with an open input size.
         """
         return is_file_to_run(path)
 

@@ -16,11 +16,11 @@ __all__ = ["extract_signature", "join_models"]
 def join_models(parts: Mapping[str, fb.ModelSpec]) -> fb.ModelSpec:
     """Return a model with the subgraphs of all parts, and a signature for each part.
 
-    The keys of `parts` become the keys of the signatures. A signature computes the first subgraph of its part. It has
-    the names of the part's signature of this subgraph, or else the names of the tensors.
+    The keys of `parts` become the keys of the signatures. A signature computes the first subgraph of its part. Its
+    inputs and outputs have their names in the part's signature of this subgraph, or else the names of their tensors.
 
     Other signatures and the metadata of the parts are left out. Operators that call subgraphs are copied and
-    renumbered. Tensors are shared with the parts. With ONNX_COMPAT_VERIFY=1, the model is verified.
+    renumbered. Tensors are shared with the parts. With ONNX_COMPAT_VERIFY=1, raises VerificationError for a defect.
     """
     joined = fb.ModelSpec(description=DESCRIPTION)
     for key, part in parts.items():
@@ -72,7 +72,7 @@ def _called_subgraphs(graph: fb.SubGraph) -> Iterator[int]:
 
 
 def _renumber_calls(graph: fb.SubGraph, new_number: Callable[[int], int]) -> fb.SubGraph:
-    """Return a copy of a subgraph in which each call of subgraph n, such as by IF or WHILE, is a call of `new_number(n)`.
+    """Return a copy of a subgraph whose operators (IF, WHILE) call subgraph `new_number(n)` in place of subgraph n.
 
     Tensors, and operators without calls, are shared with the subgraph.
     """

@@ -93,7 +93,7 @@ class Handle:
 
 
 class Graph:
-    """The builder of a subgraph: `spec` is the subgraph, `add` appends an operator to it."""
+    """Build a subgraph: `spec` is the subgraph, `add` appends an operator to it."""
 
     def __init__(self, name: str) -> None:
         self.spec = fb.SubGraph(name=name)
@@ -141,7 +141,7 @@ class Graph:
             self.spec.outputs.append(handle.index)
 
     def copy(self, handle: Handle) -> Handle:
-        """Copy a tensor or a constant: append a RESHAPE to the same shape, and return the handle of the RESHAPE's result.
+        """Copy a tensor or a constant: append a RESHAPE to the same shape, and return the handle of its result.
 
         If several sizes are open, or one is open and another is 0, a SHAPE computes the shape.
         """
@@ -163,10 +163,10 @@ class Graph:
         name: Optional[str] = None,
         **options: Any,
     ) -> Handle:
-        """Append an operator with a single result of the dtype `dtype` and the sizes `dims`, and return the handle of the result.
+        """Append an operator with a single result of dtype `dtype` and sizes `dims`; return the handle of the result.
 
         builtin: the op, such as "ADD".
-        inputs: handles of tensors and constants, as in `add_many`.
+        inputs: a handle for each input, or None for an omitted input. A constant gets a tensor at its first use.
         name: the beginning of the result tensor's name; without it, the name of the subgraph.
         options: the options of the op, such as `axis=1`.
         """
@@ -196,7 +196,7 @@ class Graph:
         return outputs
 
     def tensor_index(self, handle: Handle) -> int:
-        """Return the index of a handle's tensor in this subgraph. At the first use of a constant, its tensor is appended.
+        """Return the index of a handle's tensor in this subgraph. The first use of a constant appends its tensor.
 
         Constants share a tensor if they have the same array object. Constants of up to 1024 bytes, other than strings,
         also share a tensor if their dtype, shape and elements are equal. For a constant without elements, operators

@@ -134,7 +134,7 @@ class TensorDump(OpenedFile):
         return tensors
 
     def _run_graph(self, graph: fb.SubGraph, feed: Sequence[Tuple[int, np.ndarray]]) -> List[Optional[np.ndarray]]:
-        """Run `graph` in place of the first subgraph; return its dequantised outputs, with None for outputs without data.
+        """Run `graph` in place of the first subgraph; return its dequantised outputs, None for an output without data.
 
         `feed` has a (tensor index, array) pair for each input, in order. A float array is quantised if its tensor is
         quantised. An array of integers is fed as it is. Raises UnsupportedError if the run fails.
@@ -164,7 +164,8 @@ class TensorDump(OpenedFile):
 def _read_tensor(interpreter: Interpreter, detail: TensorDetail, tensor: fb.TensorSpec) -> Optional[np.ndarray]:
     """Return the value of an output, dequantised. Returns None if the runtime has no data for the output.
 
-    An output without elements is an empty array of its stored dtype. Strings are an object array of `str`.
+    `detail` is the description of the output by the runtime, `tensor` the tensor in the file. An output without
+    elements is an empty array of its stored dtype. Strings are an object array of `str`.
     """
     shape = tuple(detail["shape"])
     if 0 in shape:
@@ -205,8 +206,8 @@ def _dequantize(array: np.ndarray, tensor: fb.TensorSpec) -> np.ndarray:
 def _quantize(array: np.ndarray, tensor: fb.TensorSpec) -> np.ndarray:
     """Return round(array / scale) + zero_point, clipped to the tensor's dtype, if the tensor is quantised.
 
-    A float64 array for a float32 tensor becomes float32. Returns `array` unchanged if the tensor is not quantised or stores
-    other floats, or if the array is not of floats.
+    A float64 array for a float32 tensor becomes float32. Returns `array` unchanged if the tensor is not quantised or
+    stores other floats, or if the array is not of floats.
     """
     if array.dtype == np.float64 and tensor.dtype == "float32":
         return array.astype(np.float32)

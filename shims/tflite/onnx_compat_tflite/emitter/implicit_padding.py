@@ -59,7 +59,7 @@ def _has_open_padding(x: Tensor, attributes: Attributes) -> bool:
 
 
 def _accepts_mean(_: GraphNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
-    """Whether the kernel computes this AveragePool: no dilation, no `count_include_pad`, and the conditions of `_is_same`."""
+    """Whether the kernel computes this AveragePool: no dilation, no `count_include_pad`, padding SAME (`_is_same`)."""
     dense = all(step == 1 for step in attributes.get("dilations") or ())
     return (
         dense
@@ -69,7 +69,10 @@ def _accepts_mean(_: GraphNode, inputs: Sequence[Any], attributes: Attributes) -
 
 
 def _accepts_maximum(node: GraphNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
-    """Whether the kernel computes this MaxPool: no dilation, no output of indices, `_has_open_padding` and `_is_same`."""
+    """Whether the kernel computes this MaxPool, with a padding over an unknown size.
+
+    All of these must hold: no dilation, no output of indices, `_has_open_padding`, and padding SAME (`_is_same`).
+    """
     x, dense = inputs[0], all(step == 1 for step in attributes.get("dilations") or ())
     has_one_output = not any(node.outputs[1:])
     return (
@@ -81,7 +84,7 @@ def _accepts_maximum(node: GraphNode, inputs: Sequence[Any], attributes: Attribu
 
 
 def _accepts_convolution(_: GraphNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
-    """Whether the kernel computes this Conv: a known filter, `_has_open_padding` and `_is_same`."""
+    """Whether the kernel computes this Conv: a known filter, SAME_UPPER over an unknown size (`_is_same`)."""
     x, w, *_rest = inputs
     return bool(_has_open_padding(x, attributes) and w.known and _is_same(x, w.shape[2:], attributes))
 

@@ -94,7 +94,7 @@ def _matmul_merged(
 ) -> Handle:
     """Return x @ y of static x and y of equal rank: the batch axes are broadcast and merged into a single axis.
 
-    `transpose_x`, `transpose_y`: whether the last two axes of x or y are swapped first. `dims`: the sizes of the result.
+    `transpose_x`, `transpose_y`: swap the last two axes of x or y first. `dims`: the sizes of the result.
     """
     count = int(np.prod(dims[:-2]))
     flat: List[Handle] = []

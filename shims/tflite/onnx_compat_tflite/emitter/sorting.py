@@ -74,7 +74,7 @@ def _safe_top_k(builder: Builder, x: Handle, k: Handle) -> Any:
 
 
 def add_top_k(builder: Builder, x: Handle, k: Handle) -> Tuple[Handle, ...]:
-    """Append TOPK_V2: return (the k largest elements along the last axis, their int32 indices). `k` is an int32 scalar."""
+    """Append TOPK_V2: return (k largest elements along the last axis, their int32 indices). `k` is an int32 scalar."""
     dims = (*x.dims[:-1], int(k.array) if k.is_constant else None)
     return tuple(builder.add_ops("TOPK_V2", [x, k], [(x.dtype, dims), ("int32", dims)]))
 

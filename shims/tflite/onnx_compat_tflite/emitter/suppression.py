@@ -121,7 +121,7 @@ def suppress_boxes(
 
 
 def _limit_count(builder: Builder, is_selected: Handle, largest_count: int) -> Handle:
-    """Return `is_selected` [image, class, box] with true for only the first `largest_count` selected boxes of each class."""
+    """Return `is_selected` [image, class, box], true only for the first `largest_count` selected boxes of a class."""
     selections = casting.to(builder, is_selected, "int32")
     selected_so_far = reductions.cumsum(builder, selections, axis=2, exclusive=False, reverse=False)
     is_within_count = comparison.less_equal(builder, selected_so_far, builder.like(selected_so_far, largest_count))
