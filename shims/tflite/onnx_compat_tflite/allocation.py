@@ -1,4 +1,4 @@
-"""Allocate the tensors of a model with open sizes (-1): try a few sizes for them until the kernels accept the shapes."""
+"""Allocate the tensors of a model with open sizes (-1): try a few sizes until the kernels accept the shapes."""
 
 from typing import Any, List, Optional
 

@@ -86,8 +86,8 @@ def allocate_in_child(path: str, operator_count: int) -> Dict[str, Any]:
 def _delegated_ops(operators: Sequence[_PlannedOp], delegates: Sequence[_PlannedOp]) -> Set[int]:
     """Return the indices of those `operators` that run in one of `delegates`, the ops DELEGATE of the same plan.
 
-    `operators` are the operators of the file; the plan still lists the operators that a DELEGATE replaces. An operator
-    runs in a DELEGATE if it is on a path from the inputs of the DELEGATE to its outputs.
+    `operators` are the operators of the file; the plan still lists the operators that a DELEGATE replaces. They are the
+    producers of the outputs of the DELEGATE, their producers, and so on, back to the inputs of the DELEGATE.
     """
     producers = {int(index): op for op in operators for index in op["outputs"]}
     delegated: Set[int] = set()

@@ -138,11 +138,12 @@ def _operators(model: fb.ModelSpec, coverage: Coverage) -> List[Row]:
 
 
 def _code(operator: fb.OperatorSpec) -> Tuple[str, int]:
+    """Return (op, version) of an operator, as the file has them. A missing version is 1."""
     return op_name(operator), operator.version or 1
 
 
 def _delegate(main: fb.SubGraph, coverage: Coverage) -> Optional[Row]:
-    """Count the operators of `main`, the first subgraph, that run in XNNPACK, and its partitions.
+    """Count the operators of `main`, the first subgraph, that run in XNNPACK, and the partitions of XNNPACK.
 
     The entry "left" has the number of operators that do not run in XNNPACK, by op. Returns None if the delegated
     operators are unknown.
@@ -293,7 +294,7 @@ def _parameters(tensor: fb.TensorSpec) -> Row:
 
 
 def _metadata(name: str, content: bytes) -> Row:
-    """Return a row for a metadata entry: its name, its bytes, and the first 80 characters; "" unless printable ASCII."""
+    """Return a row of a metadata entry: name, bytes, and the first 80 characters, "" unless all are printable ASCII."""
     text = content.rstrip(b"\0")
     preview = text[:80].decode("ascii", "replace") if all(32 <= byte < 127 for byte in text[:80]) else ""
     return {"name": name, "bytes": len(content), "text": preview}

@@ -104,9 +104,9 @@ def _tensorflow_runtime() -> Tuple[Optional[Runtime], str]:
 
 
 class _InterpreterModule(NamedTuple):
-    """A replacement for a runtime's module, with TensorFlow's `Interpreter` and `OpResolverType` (None if it has none).
+    """A replacement for a runtime's module, with TensorFlow's classes `Interpreter` and `OpResolverType`.
 
-    TensorFlow keeps these classes in two modules.
+    TensorFlow keeps these classes in two modules. `OpResolverType` is None if TensorFlow lacks it.
     """
 
     Interpreter: Any

@@ -142,6 +142,10 @@ def _check_subgraph(graph: fb.SubGraph, where: str) -> None:
 
 
 def _check_constant(tensor: fb.TensorSpec, where: str) -> None:
+    """Raise InvalidModelError if a constant has another number of bytes than its dtype and shape need.
+
+    An empty buffer, a sparse tensor and a dtype without a fixed size are not checked.
+    """
     stored, size = fb.storage(tensor.dtype, tensor.shape)
     if tensor.buffer is None or stored is None or tensor.sparsity is not None or not tensor.buffer.size:
         return

@@ -72,6 +72,10 @@ class InterpretedModel(Compiled):
         self._open()
 
     def _open(self) -> None:
+        """Open a new interpreter as `native`. If the runtime refuses the model with the delegate, open it without.
+
+        Raises UnsupportedError if the runtime refuses the model without the delegate.
+        """
         try:
             self.native = self._runtime.interpreter(self._has_no_delegate, num_threads=thread_count(), **self._source)
         except _ERRORS as error:
@@ -128,6 +132,10 @@ class InterpretedModel(Compiled):
         return _runtime_error("could not run the model", error, hint)
 
     def _run(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
+        """Run the current interpreter once, after an allocation if the input shapes have changed; return the outputs.
+
+        Raises UnsupportedError for an input that a kernel of the model does not support. The runtime's errors propagate.
+        """
         shapes = [tuple(array.shape) for array in arrays]
         if self._precautions.rejects_empty_inputs and any(0 in shape for shape in shapes):
             raise UnsupportedError(
@@ -162,6 +170,10 @@ class InterpretedModel(Compiled):
             )
 
     def _allocate(self, shapes: List[Tuple[int, ...]]) -> None:
+        """Resize the inputs to `shapes`, and allocate the tensors of the interpreter.
+
+        Raises UnsupportedError if a result of a convolution or pool would be empty. Errors of the runtime propagate.
+        """
         if self._precautions.window_outputs:
             self._check_window_outputs(shapes)
         for index, shape, detail in zip(self._input_indices, shapes, self.native.get_input_details()):
@@ -172,6 +184,7 @@ class InterpretedModel(Compiled):
         self._shapes = shapes
 
     def _read_output(self, index: int, port: Port) -> np.ndarray:
+        """Return the output with the tensor index `index` as an array; strings are an object array of `str`."""
         shape: Any = port.sizes
         if None in shape or 0 in shape:
             details = self.native.get_output_details()

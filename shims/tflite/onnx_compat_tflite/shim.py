@@ -143,8 +143,8 @@ class TFLiteShim(Shim):
     def check_loads(self, path: str) -> None:
         """Load a .tflite file in the installed runtime without the delegate, and allocate its tensors.
 
-        Open sizes get trial values (see `allocate`). A file that the runtime accepts is noted by `note_sound_file`. Raises
-        ConversionError if the runtime refuses the file. Raises ShimError if no runtime is installed.
+        Open sizes get trial values (see `allocate`). A file that the runtime accepts is noted by `note_sound_file`.
+        Raises ConversionError if the runtime refuses the file. Raises ShimError if no runtime is installed.
         """
         self._check_loads(model_path=path)
         note_sound_file(path)

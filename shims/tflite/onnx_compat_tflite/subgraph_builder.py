@@ -141,7 +141,7 @@ class Graph:
             self.spec.outputs.append(handle.index)
 
     def copy(self, handle: Handle) -> Handle:
-        """Copy a tensor or a constant: append a RESHAPE to the same shape, and return the handle of its result.
+        """Copy a tensor or a constant: append a RESHAPE to the same shape, and return the handle of the copy.
 
         If several sizes are open, or one is open and another is 0, a SHAPE computes the shape.
         """

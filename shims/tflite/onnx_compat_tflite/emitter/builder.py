@@ -142,10 +142,10 @@ class Builder:
 
     # -- types -----------------------------------------------------------------------------------------------------------
     def accepts(self, builtin: str, dtype: str, feature: str = "plain") -> bool:
-        """Whether the kernel takes this dtype with this feature: see `Kernels.accepts`.
+        """Whether the kernel of the op `builtin` computes correct numbers for this dtype with this feature.
 
-        `builtin` may end with a feature, which replaces `feature`: "MIRROR_PAD reflect" is the op MIRROR_PAD with the
-        feature "reflect".
+        `feature` is a use that `kernel_facts` lists, such as "broadcast rank 5". False if the use was not measured. A
+        feature at the end of `builtin` replaces `feature`: "MIRROR_PAD reflect" is MIRROR_PAD with "reflect".
         """
         name, _, named = builtin.partition(" ")
         return self.kernels.accepts(name, dtype, named or feature)
@@ -157,7 +157,7 @@ class Builder:
         return dtype
 
     def demand(self, builtin: str, dtype: str, feature: str = "plain") -> None:
-        """Raise UnsupportedError if the kernel does not take this dtype with this feature."""
+        """Raise UnsupportedError unless `accepts` holds: the kernel of `builtin` takes this dtype with this feature."""
         if not self.accepts(builtin, dtype, feature):
             raise self.kernel_error(builtin, dtype, feature)
 
@@ -212,7 +212,7 @@ class Builder:
         return self.graph.cache[key]
 
     def shape_tensor(self, handle: Handle) -> Handle:
-        """Return the shape as an int32 vector: a constant if all sizes are known, else computed once per subgraph."""
+        """Return the shape of a tensor as an int32 vector: a constant if static, else computed once per subgraph."""
         if handle.is_static:
             return self.ints(*handle.dims)
         if handle.index not in self.graph.cache:

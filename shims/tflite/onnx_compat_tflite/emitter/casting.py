@@ -38,8 +38,8 @@ def to(builder: Builder, x: Handle, dtype: str) -> Handle:
 
     - A constant gives a constant, unless it holds floats or strings.
     - `uint64.cast` casts from and to uint64 if `uint64.can_cast` is true.
-    - If CAST does not accept float16, DEQUANTIZE casts a float16 x to float32. Any other dtype is then cast from
-      float32.
+    - If CAST does not accept float16, DEQUANTIZE casts a float16 x to float32. If another dtype is wanted, float32 is
+      then cast to it.
     - Otherwise CAST is appended. int8 is checked as int32, because the pass `int8_casts` replaces a CAST of int8.
 
     Raises UnsupportedError if the runtime cannot cast x.
@@ -61,21 +61,28 @@ def to(builder: Builder, x: Handle, dtype: str) -> Handle:
 def call_in_float32(
     builder: Builder, function: Callable[..., Handle], *operands: Optional[Handle], **params: Any
 ) -> Handle:
-    """Return the result of `function(builder, *operands, **params)` for operands cast to float32, cast to float16.
+    """Cast the operands to float32, call `function(builder, *operands, **params)`, and cast its result to float16.
 
-    An operand of None stays None.
+    Returns the float16 result. An operand of None stays None.
     """
     single = [None if operand is None else to(builder, operand, "float32") for operand in operands]
     return to(builder, function(builder, *single, **params), "float16")
 
 
 def widen(builder: Builder, x: Handle, builtin: str) -> Handle:
-    """Cast x to the next wider dtype. Without one, raise UnsupportedError, which names the kernel `builtin`."""
+    """Cast x to the next wider dtype that holds all its values.
+
+    Raises UnsupportedError if no such dtype exists; the error names the kernel `builtin`. Raises UnsupportedError also
+    if the runtime cannot cast x to the wider dtype.
+    """
     return to(builder, x, _wider_type(builder, x.dtype, builtin))
 
 
 def _wider_type(builder: Builder, dtype: str, builtin: str) -> str:
-    """Return the next wider dtype. Without one, raise UnsupportedError, which names the kernel `builtin`."""
+    """Return the next wider dtype that holds all values of `dtype`.
+
+    Raises UnsupportedError if no such dtype exists. The error names the kernel `builtin`.
+    """
     if dtype not in _WIDER:
         raise builder.kernel_error(builtin, dtype)
     return _WIDER[dtype]
@@ -93,12 +100,13 @@ def call_widened(
 
     `builtins` are the ops that the function needs. At least one of them must not accept x's dtype.
 
-    - x is converted to int64 (see `find_views`) or to the next wider dtype.
+    - A uint64, float64 or complex64 x is viewed as int64 if that gives the same results (`find_views`). Any other x is
+      cast to the next wider dtype.
     - Each of `arguments` that has x's dtype, also inside a list, is converted in the same way. `params` stay.
     - Results of the wider dtype get x's dtype. Results of another dtype, such as bool, stay.
 
-    Returns the result of the function: a handle, or a tuple of handles. Raises UnsupportedError, which names an op
-    without a kernel, if no wider dtype holds the values of x.
+    Returns the result of the function: a handle, or a tuple of handles. Raises UnsupportedError if no wider dtype holds
+    the values of x. The error names the first of `builtins` that does not accept x's dtype.
     """
     views = int64_views.find_views(builder, x.dtype, {name.partition(" ")[0] for name in builtins})
     if views is not None:

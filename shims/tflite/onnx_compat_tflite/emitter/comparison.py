@@ -18,9 +18,9 @@ __all__ = [
 def _compare(builtin: str) -> Callable[[Builder, Handle, Handle], Handle]:
     """Return a function of (builder, x, y) that emits the comparison or logical op `builtin`, with a boolean result.
 
-    x and y have the same dtype. If the kernel lacks this dtype, they are converted to a wider dtype, or from a 64-bit dtype
-    to int64. NaN of float64 may then compare as true. The returned function raises UnsupportedError if no such conversion
-    exists.
+    x and y have the same dtype. If the kernel lacks this dtype, they are converted to a wider dtype, or from a 64-bit
+    dtype to int64. NaN of float64 may then compare as true. The returned function raises UnsupportedError if no such
+    conversion exists.
     """
 
     @widen_for(builtin)

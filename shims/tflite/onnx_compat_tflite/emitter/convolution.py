@@ -70,10 +70,17 @@ def depthwise_conv(
 ) -> Handle:
     """Emit a depthwise convolution of a channels-last x with filters [1, kernel..., O].
 
-    With three spatial axes, `conv` computes it with `groups` groups. With one or two axes, `groups` is not read.
+    float16 is computed in float32. With three spatial axes, `conv` computes the result with `groups` groups. With one
+    or two axes, `groups` is not read.
 
-    `padding` and the cases of UnsupportedError are as in `conv`. The numbers of channels of x and of the filter must
-    always be known for one or two axes.
+    `padding`: None for the pads of `window`, "SAME" for the kernel's own padding, which ignores these pads.
+
+    Raises UnsupportedError in these cases:
+
+    - The dtype is neither float32 nor float16.
+    - There are more than three spatial axes.
+    - There are one or two spatial axes, and the channels of x or the size of the last axis of w are unknown.
+    - There are three spatial axes, and the op needs a number of channels or a kernel size that is unknown.
     """
     if len(window.strides) == 3:
         dense = transposing.transpose(builder, w, [w.rank - 1, *range(1, w.rank - 1), 0])
@@ -92,20 +99,20 @@ def _convolve(
     window: Window,
     padding: Optional[str],
 ) -> Handle:
-    """Prepare the operands of a convolution, call `convolve`, which appends the operator, and return the result.
+    """Prepare the operands of a convolution, call `convolve` to append the operator, and return the result.
 
-    `channel_axis`: the axis of the filter `w` that has the channels of the result. `padding`: as in `conv`. The
-    operands are prepared in these ways:
+    `channel_axis`: the axis of the filter `w` that has the channels of the result. `padding`: "SAME" for the padding of
+    the kernel, None for the pads of `window`. The operands are prepared in these ways:
 
     - float16 is computed in float32.
     - A convolution with a single spatial axis gets a second axis of length 1.
     - A missing bias is replaced by zeros, because the kernels require a bias.
-    - x is padded with zeros if `padding` is None and the kernel does not have the pads of the window (see
-      `padding_of`).
+    - x is padded with zeros if `padding` is None and no padding of the kernel has the pads of the window.
 
     If the sizes of the result are known and a size is 0, the result is a constant, and `convolve` is not called.
 
-    Raises UnsupportedError for another dtype, for more than three spatial axes, and where `convolve` raises it.
+    Raises UnsupportedError for a dtype other than float32 and float16, and for more than three spatial axes. Errors of
+    `convolve` propagate.
     """
     if x.dtype == "float16":
         where: Any = {"convolve": convolve, "channel_axis": channel_axis, "window": window, "padding": padding}
@@ -219,7 +226,7 @@ def dilate_filter(builder: Builder, w: Handle, dilations: Sequence[int]) -> Hand
 
 
 def require_known(size: Size) -> int:
-    """Return a size that becomes an option or a constant; raise UnsupportedError if it is unknown."""
+    """Return a size of a filter or of channels if it is an int; raise UnsupportedError if it is symbolic or None."""
     if not isinstance(size, int):
         raise UnsupportedError("TFLite needs fixed sizes of the filter and of the channels for this convolution")
     return size

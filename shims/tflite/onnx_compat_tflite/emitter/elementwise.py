@@ -116,7 +116,10 @@ def _keep_infinite(builder: Builder, total: Handle, *operands: Handle) -> Handle
 
 @primitive
 def sigmoid(builder: Builder, x: Handle) -> Handle:
-    """Emit LOGISTIC. Its float32 kernels without XNNPACK return 1 from 15.9 on: 1 - e^-x replaces it above 15."""
+    """Emit LOGISTIC, or for float32 above 15 on a runtime without XNNPACK: 1 - e^-x.
+
+    Kernels without XNNPACK return 1 for a float32 from 15.9 on.
+    """
     result = logistic(builder, x)
     if not builder.finite_arithmetic or x.dtype != "float32":
         return result
@@ -127,7 +130,7 @@ def sigmoid(builder: Builder, x: Handle) -> Handle:
 @primitive
 @widen_for("EXP")
 def exp(builder: Builder, x: Handle) -> Handle:
-    """Emit max(e^x, x), which is e^x, and NaN for NaN: XNNPACK returns 0 for e^NaN."""
+    """Emit e^x as max(e^x, x), which is also NaN where x is NaN: XNNPACK returns 0 for e^NaN."""
     return broadcasting.add_op(builder, "MAXIMUM", [unary(builder, "EXP", x), x])
 
 

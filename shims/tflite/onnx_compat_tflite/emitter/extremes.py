@@ -20,7 +20,7 @@ def _extreme(builtin: str, logical: str) -> Callable[[Builder, Handle, Handle], 
     - float32: the kernels lose a NaN of the first operand, some also of the second. The function restores it by
       SELECT_V2.
     - float16 is computed in float32, because all kernels lose its NaN.
-    - float64: NaN may be lost. See `float64.propagate_nan`.
+    - float64: NaN may be lost. The caller restores it by `float64.propagate_nan`.
     - Booleans: the op `logical` is emitted in place of `builtin`.
     """
 
@@ -77,8 +77,8 @@ def minimum(builder: Builder, x: Handle, y: Handle) -> Handle:
 def clip(builder: Builder, x: Handle, low: Optional[float] = None, high: Optional[float] = None) -> Handle:
     """Emit min(max(x, low), high), NaN where x is NaN. A bound of None does not limit.
 
-    For a float32 x, the bounds (0, None) become RELU, and (0, 6) become RELU6. Exception: RELU6 of tflite-runtime 2.7
-    returns 0 for NaN.
+    For a float32 x, RELU is emitted for the bounds (0, None), and RELU6 for (0, 6). Exception: RELU6 of tflite-runtime
+    2.7 returns 0 for NaN.
 
     For an integer x, fractional bounds are rounded inwards: `low` up, `high` down.
     """

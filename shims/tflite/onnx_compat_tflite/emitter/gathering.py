@@ -155,10 +155,12 @@ def gather_nd(builder: Builder, x: Handle, indices: Handle, batch_dims: int) -> 
 
 
 def _gather_from_empty(builder: Builder, x: Handle, indices: Handle, depth: int) -> Handle:
-    """Gather slices of an x that may have no elements, which GATHER_ND refuses. The coordinates are on `depth` axes.
+    """Gather slices of x where x may have no elements: GATHER_ND refuses an x without elements.
 
-    GATHER takes the slices from x with these axes joined. GATHER_ND of a table of the positions on the joined axis
-    still refuses an index out of range. In the table, each axis has at least one element.
+    `indices` are int32 or int64. A row along their last axis has coordinates on the first `depth` axes of x.
+
+    The `depth` axes of x are joined, and GATHER takes the slices along the joined axis. GATHER_ND gives their positions
+    from a table, and so still refuses an index out of range. Each axis of the table has at least one element.
     """
     lead, sizes = x.dims[:depth], [builder.dim(x, axis) for axis in range(x.rank)]
     if all(isinstance(size, int) for size in lead):

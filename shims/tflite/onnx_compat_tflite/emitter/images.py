@@ -167,7 +167,8 @@ def _requested_resize(node: GraphNode, inputs: Sequence[Optional[Tensor]], attri
     - The node uses none of antialias, exclude_outside, axes and tf_crop_and_resize.
     - The keep_aspect_ratio_policy is stretch.
 
-    Raises NeedsKnownError and InvalidModelError as `axes_from_scales` and `axes_from_sizes` do.
+    Raises InvalidModelError for invalid scales or sizes, such as a negative size. Raises NeedsKnownError if a symbolic
+    size has a scale that is no simple fraction.
     """
     x, optional_inputs = inputs[0], [*inputs[1:], None, None, None]
     linear, transformation, rounding = _resize_modes(node.operator, node.opset, attributes)
@@ -195,7 +196,10 @@ def _requested_resize(node: GraphNode, inputs: Sequence[Optional[Tensor]], attri
 
 
 def _accepts_resize(node: GraphNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
-    """Whether a kernel agrees with ONNX on this Resize or Upsample: see `_requested_resize` and `_matching_kernel`."""
+    """Whether a kernel gives the results of ONNX for this Resize or Upsample node.
+
+    Errors of `_requested_resize` and `_matching_kernel` propagate.
+    """
     return _matching_kernel(_requested_resize(node, inputs, attributes)) is not None
 
 

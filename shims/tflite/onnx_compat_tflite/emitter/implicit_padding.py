@@ -20,7 +20,8 @@ __all__ = ["average_pool_same", "conv_same", "max_pool_same"]
 def _window(space: Sequence[Extent], kernel: Sequence[Extent], attributes: Attributes) -> Window:
     """Return the window that the attributes describe over the spatial sizes `space`, with auto_pad resolved to pads.
 
-    `kernel` has the number of taps along each axis. Raises InvalidModelError as `window_from_attributes` does.
+    `kernel` has the number of taps along each axis. Raises InvalidModelError if the attributes are invalid, for example
+    a negative pad, or a stride of 0.
     """
     explicit = [attributes.get(name) for name in ("pads", "strides", "dilations")]
     return window_from_attributes(space, kernel, attributes.get("auto_pad", "NOTSET"), *explicit)
@@ -38,7 +39,7 @@ def _is_same(x: Tensor, kernel: Sequence[Extent], attributes: Attributes) -> boo
     - auto_pad is SAME_UPPER, and a stride exceeds the dilated kernel.
     - auto_pad is not SAME_UPPER, and `padding_of` does not return SAME for the pads. Without pads it never does.
 
-    Raises InvalidModelError as `window_from_attributes` does.
+    Raises InvalidModelError if the attributes are invalid, for example a negative pad, or a stride of 0.
     """
     space = x.shape[2:]
     if x.rank not in (3, 4) or x.dtype.name != "float32" or not is_static(x.shape[1]) or attributes.get("ceil_mode"):
@@ -69,9 +70,11 @@ def _accepts_mean(_: GraphNode, inputs: Sequence[Any], attributes: Attributes) -
 
 
 def _accepts_maximum(node: GraphNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
-    """Whether the kernel computes this MaxPool, with a padding over an unknown size.
+    """Whether the kernel computes this MaxPool. All of these conditions must hold:
 
-    All of these must hold: no dilation, no output of indices, `_has_open_padding`, and padding SAME (`_is_same`).
+    - It has no dilation, and no output of indices.
+    - auto_pad is SAME_UPPER, and a spatial size is unknown.
+    - `_is_same` holds: the op accepts x and the window.
     """
     x, dense = inputs[0], all(step == 1 for step in attributes.get("dilations") or ())
     has_one_output = not any(node.outputs[1:])
@@ -105,6 +108,7 @@ def max_pool_same(builder: Builder, x: Handle, **attributes: Any) -> Handle:
 
 
 def _pool_same(builder: Builder, builtin: str, x: Handle, attributes: Attributes) -> Handle:
+    """Emit the pool op `builtin` with the padding SAME, over a channels-last x with one or two spatial axes."""
     window = Window.of(attributes["kernel_shape"], attributes.get("strides") or None)
     if len(window.kernel) == 1:
         return reshaping.remove_height(

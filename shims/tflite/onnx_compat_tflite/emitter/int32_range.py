@@ -56,7 +56,7 @@ def keeps_int32(builtin: str, inputs: Sequence[Optional[Handle]]) -> bool:
 
 
 def _has_elements(x: Optional[Handle], axes: Optional[Handle]) -> bool:
-    """Whether every axis of `x` that `axes` names is known, with a known size of 1 or more."""
+    """Whether `axes` is a constant, and x has a known size of 1 or more on each axis. False if an argument is None."""
     if x is None or axes is None or not axes.is_constant:
         return False
     sizes = [x.dims[int(axis)] for axis in axes.array.reshape(-1)]

@@ -44,14 +44,15 @@ def view_as(builder: Builder, x: Handle, dtype: str) -> Handle:
 def find_views(
     builder: Builder, dtype: str, builtins: Set[str]
 ) -> Optional[Tuple[Callable[..., Handle], Callable[..., Handle]]]:
-    """Return (function to int64, function back to `dtype`), with which int64 kernels can compute all of `builtins`.
+    """Return (function to int64, function back to `dtype`), so that int64 kernels can compute the ops `builtins`.
 
-    `builtins` are names of ops. Each function takes and returns a handle. `dtype` must be uint64, float64 or complex64:
+    Each function takes and returns a handle. They depend on `dtype` (uint64, float64 or complex64) and the ops:
 
     - If all ops are in `_MOVING` (they move elements), the functions keep the bits.
     - If the dtype is uint64 and all ops are in `_MODULAR` (for example ADD, EQUAL), the functions keep the bits.
     - Otherwise, if the dtype is uint64 or float64 and all ops are in `_ORDERED` (for example LESS, TOPK_V2), the
-      functions convert to ranks and back. See `to_rank`.
+      functions convert to int64 numbers of the same order and back (`to_rank`). Ranks of float64 results of REDUCE_MAX
+      and REDUCE_MIN are clipped to those of -inf and inf.
 
     Returns None in all other cases: for another dtype or op, and if the runtime lacks BITCAST.
     """

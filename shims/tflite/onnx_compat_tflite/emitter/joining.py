@@ -30,7 +30,8 @@ def concat(builder: Builder, xs: Sequence[Handle], axis: int) -> Handle:
 def _require_sizes(builder: Builder, x: Handle, like: Handle, axis: int) -> Handle:
     """Return x, which must have the sizes of `like` on all axes but `axis`.
 
-    If the kernel does not check sizes that may differ, x passes a RESHAPE to these sizes, which fails if they differ.
+    If a size may differ and CONCATENATION does not check the sizes, returns a RESHAPE of x to these sizes. The RESHAPE
+    fails at run time if a size differs.
     """
     other_axes = [k for k in range(x.rank) if k != axis]
     are_equal = is_same_shape([x.dims[k] for k in other_axes], [like.dims[k] for k in other_axes])

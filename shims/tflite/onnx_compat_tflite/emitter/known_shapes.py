@@ -26,8 +26,9 @@ def is_same_shape(a: Sequence[Any], b: Sequence[Any]) -> bool:
 def broadcast_dims(shapes: Sequence[Sequence[Any]]) -> Tuple[Any, ...]:
     """Return the shape to which the shapes broadcast: a tuple of sizes that are ints, symbolic, or None if unknown.
 
-    `shapes` has at least one shape. The shapes must be compatible, which is not checked. See `_broadcast_size` for the
-    rules of an axis.
+    `shapes` has at least one shape. The shapes must be compatible, which is not checked. Along an axis, an int other
+    than 1 is the size of the result. Without such an int, the size is 1 if all sizes are 1. It is symbolic if all sizes
+    other than 1 equal this symbolic size, and else None.
     """
     rank = max(map(len, shapes))
     return tuple(_broadcast_size([s[axis - rank] for s in shapes if len(s) >= rank - axis]) for axis in range(rank))

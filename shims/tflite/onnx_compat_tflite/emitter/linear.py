@@ -31,9 +31,12 @@ def matmul(
     Ranks are at least 2, and batch axes broadcast. `bias` is a vector along the last axis of the result.
 
     - float32, y a constant of rank 2 with elements: FULLY_CONNECTED, with y as weights
-    - float32, any other y: BATCH_MATMUL; see `_batch_matmul`, also for the UnsupportedError that it raises
+    - float32, any other y: BATCH_MATMUL, then ADD for a bias
     - float16: cast to float32 and computed as float32
     - another dtype: elementwise products and their sum
+
+    Raises UnsupportedError for BATCH_MATMUL of a rank above 4 if an operand is not static and the runtime does not
+    broadcast so many axes. Raises it also if no kernel multiplies the dtype or a wider dtype.
     """
     if x.dtype == "float16":
         return casting.call_in_float32(builder, matmul, x, y, bias, transpose_x=transpose_x, transpose_y=transpose_y)
@@ -106,7 +109,10 @@ def _matmul_merged(
 
 
 def _sum_products(builder: Builder, x: Handle, y: Handle, transpose_x: bool, transpose_y: bool) -> Handle:
-    """Return the matrix product as the sum of elementwise products. The flags are those of `_batch_matmul`."""
+    """Return the matrix product x @ y as the sum of elementwise products.
+
+    `transpose_x`, `transpose_y`: swap the last two axes of x or y first.
+    """
     left = transposing.swap_last_axes(builder, x) if transpose_x else x
     right = y if transpose_y else transposing.swap_last_axes(builder, y)
     left, right = reshaping.insert_axis(builder, left, -1), reshaping.insert_axis(builder, right, -2)

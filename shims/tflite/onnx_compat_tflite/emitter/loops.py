@@ -48,7 +48,8 @@ def loop(
     - `body(states, captures)` takes two lists and returns the next states.
     - `shapes` has the sizes of each state in all iterations. A size that changes is None or symbolic.
 
-    No runtime passes a tensor without elements through a loop: see `EmptyState`.
+    No runtime passes a tensor without elements through a loop. So a state that stays empty is not passed, and a state
+    that is empty at first is passed with an additional first row.
     """
     empty_states = [_empty_state(handle, dims) for handle, dims in zip(state, shapes)]
     if any(empty_state is not None for empty_state in empty_states):
@@ -82,9 +83,10 @@ def _loop_with_empty_states(
     captures: Sequence[Handle],
     shapes: Sequence[Sequence[Any]],
 ) -> List[Handle]:
-    """Append WHILE as `loop` does, for states of which some are empty at first. Return all final states.
+    """Append WHILE over states of which some are empty at first; return the list of all final states.
 
-    `empty_states` has the result of `_empty_state` for each state.
+    `empty_states` has the result of `_empty_state` for each state. All other arguments are those of `loop`, and `loop`
+    appends the WHILE.
 
     - A state that stays empty (a handle) is not passed through the loop.
     - An empty state that grows (a tuple) is passed with an additional first row. `test`, `body` and the caller do not
@@ -117,7 +119,7 @@ def _loop_with_empty_states(
 
 
 def _drop_first(builder: Builder, x: Handle, axis: int) -> Handle:
-    """Return x without its first slice along `axis`, whose length is unknown."""
+    """Return x without its first slice along `axis`. The length of x along this axis is unknown."""
     begin = [1 if k == axis else 0 for k in range(x.rank)]
     return slicing.add_strided_slice(
         builder, x, builder.ints(*begin), builder.ints(*[2**31 - 1] * x.rank), [1] * x.rank, x.dims
@@ -131,9 +133,9 @@ def _prepend(builder: Builder, x: Handle, axis: int, first: Handle) -> Handle:
 
 
 def _empty_state(handle: Handle, dims: Sequence[Any]) -> EmptyState:
-    """Return how a loop passes on a state whose initial value is `handle`: see `EmptyState`.
+    """Return how a loop must pass a state without elements, or None to pass the state unchanged.
 
-    `dims` are the sizes of the state in all iterations.
+    `handle` is the initial value of the state; `dims` are the sizes of the state in all iterations.
 
     - If all sizes are ints and a size is 0, returns a constant without elements.
     - If exactly one size is no int, no size is 0, and `handle` is empty and not of strings, returns a tuple: the axis

@@ -32,8 +32,10 @@ def pad(builder: Builder, x: Handle, before: Sizes, after: Sizes, value: Handle,
     """Pad x at the ends of each axis: with `value` (mode constant), or with elements of x (mode edge, reflect or wrap).
 
     The modes are those of ONNX. `before` and `after` hold the numbers of elements to add at the two ends of each axis:
-    one number for each axis, not negative. If the mode is constant and these numbers are known, raises UnsupportedError
-    as `pad_known` does.
+    one number for each axis, not negative.
+
+    For the mode constant, known numbers and a static x of a rank above 5, adjacent axes without padding are merged.
+    Raises UnsupportedError if more than five axes then remain.
     """
     low, high = before.known, after.known
     if mode == "constant":
@@ -76,10 +78,10 @@ def pad_known(builder: Builder, x: Handle, pads: Sequence[Any], value: Optional[
 def _pad_merged(
     builder: Builder, x: Handle, pads: Sequence[Any], value: Optional[Handle], dims: Sequence[Any]
 ) -> Handle:
-    """Pad a static x as `pad_known` does; adjacent axes without padding are merged first.
+    """Merge adjacent axes of a static x without padding, pad, and restore the axes.
 
-    `value`: as for `pad_known`. `dims` are the sizes of the result. Raises UnsupportedError if more than five axes
-    remain.
+    `pads` has a pair (before, after) for each axis of x. `value` is a scalar, None for zeros. `dims` are the sizes of
+    the result. Raises UnsupportedError if more than five axes remain after merging.
     """
     sizes: List[int] = []
     ends: List[Any] = []

@@ -50,7 +50,8 @@ def _has_kernel(layer: StandardRecurrent, nodes: int, alone: bool) -> bool:
       to be unrolled (`is_short_scan`), else `_LOOP_CELLS`.
     - `alone` is true, the batch size is 1, and the matrices W and R of a direction take at most `_CACHED_BYTES`.
 
-    `nodes` is the number of nodes of an unrolled step.
+    `nodes` is the number of nodes of an unrolled step. `alone`: whether the kernel is preferable for a single sequence
+    with cached weights, as for LSTM.
     """
     steps, batch = layer.x.shape[:2]
     if layer.x.dtype.name != "float32" or not layer.has_known_weights or not is_static(batch):
@@ -65,13 +66,13 @@ def _has_kernel(layer: StandardRecurrent, nodes: int, alone: bool) -> bool:
 
 
 def _accepts_lstm(_: GraphNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
-    """Whether the kernel computes this LSTM: the conditions of `standard_recurrent` and `_has_kernel`."""
+    """Whether the kernel computes this LSTM, and is preferable to a scan (`standard_recurrent`, `_has_kernel`)."""
     layer = standard_recurrent("LSTM", inputs, attributes)
     return layer is not None and _has_kernel(layer, 11, True)
 
 
 def _accepts_rnn(_: GraphNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
-    """Whether the kernel computes this RNN: the conditions of `standard_recurrent` and `_has_kernel`."""
+    """Whether the kernel computes this RNN, and is preferable to a scan (`standard_recurrent`, `_has_kernel`)."""
     layer = standard_recurrent("RNN", inputs, attributes)
     return layer is not None and _has_kernel(layer, 3, False)
 

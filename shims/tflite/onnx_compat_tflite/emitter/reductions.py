@@ -39,9 +39,10 @@ def _reduction(builtin: str, neutral: Neutral) -> Reduction:
 def _extreme(builtin: str, logical: str, neutral: Neutral) -> Reduction:
     """Return a function of (builder, x, axes, keepdims) that emits `builtin`, REDUCE_MAX or REDUCE_MIN.
 
-    For floats, a NaN gives NaN, and infinities are kept, also on runtimes whose kernels lose them. For booleans, the
-    function emits the op `logical` (REDUCE_ANY or REDUCE_ALL). A static x without elements is handled as in
-    `_reduction`, with `neutral`.
+    - For floats, a NaN gives NaN, and infinities are kept, also on runtimes whose kernels lose them.
+    - For booleans, the function emits the op `logical` (REDUCE_ANY or REDUCE_ALL).
+    - For a static x without elements, the function returns a constant of the reduced shape, filled with the number
+      `neutral(numpy dtype of x)`.
     """
     reduce_elements = _reduction(builtin, neutral)
 

@@ -38,8 +38,12 @@ def native(
 ) -> Callable[[F], F]:
     """Return a decorator that registers a function as the emitter of a whole ONNX operator, under the function's name.
 
-    `onnx_compat.shim.native` describes the arguments. The decorator returns the function. It raises ValueError if a
-    function of this name is already registered.
+    operator, domain: the ONNX operator.
+    accepts: `accepts(node, inputs, attributes)` says whether the function can compute a node; by default it can.
+    spatial: whether the first input, and a first output of rank 3 or more, are channels last.
+    stored: the order of axes of the first output, if `spatial` does not apply. None is the logical order.
+
+    The decorator returns the function. It raises ValueError if a function of this name is already registered.
     """
 
     def decorate(function: F) -> F:

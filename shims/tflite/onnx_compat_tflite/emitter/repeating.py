@@ -18,7 +18,12 @@ __all__ = ["broadcast_known", "broadcast_to", "tile"]
 def broadcast_to(builder: Builder, x: Handle, sizes: Sizes) -> Handle:
     """Broadcast x to `sizes`, known or computed at run time: by BROADCAST_TO, FILL or TILE.
 
-    See `broadcasting.broadcast` for the cases that need no operator.
+    For an x without strings:
+
+    - If x provably has these sizes, six at most, the result is x.
+    - If x is a constant and the result has at most 64 elements, the result is a constant.
+
+    Raises UnsupportedError if no kernel accepts x's dtype or a wider dtype.
     """
     known = sizes.known
     target = builder.ints(*known) if known is not None else sizes.tensor
@@ -41,7 +46,7 @@ def broadcast_known(builder: Builder, x: Handle, sizes: Sequence[int]) -> Handle
 
 
 def _broadcast_merged(builder: Builder, x: Handle, sizes: Sequence[int]) -> Handle:
-    """Broadcast a static x to known sizes, with adjacent axes merged that are not repeated."""
+    """Broadcast a static x to known sizes. Adjacent axes along which x is not repeated are merged first."""
     full = (1,) * (len(sizes) - x.rank) + x.dims
     runs = slicing.merge_unchanged_axes([source_size != target_size for source_size, target_size in zip(full, sizes)])
     narrow, wide = ([int(np.prod([dims[axis] for axis in run])) for run in runs] for dims in (full, sizes))

@@ -27,7 +27,8 @@ __all__ = [
 def reshape(builder: Builder, x: Handle, sizes: Sizes) -> Handle:
     """Reshape x to sizes, some of which may be computed at run time.
 
-    If all sizes are known, returns `reshape_to`. Otherwise appends RESHAPE, also for a constant x.
+    If all sizes are known, returns the result of `reshape_to`: x itself, a constant or a RESHAPE. Otherwise appends
+    RESHAPE, also for a constant x.
     """
     if sizes.known is not None:
         return reshape_to(builder, x, sizes.known)
@@ -105,7 +106,7 @@ def insert_height(builder: Builder, x: Handle) -> Handle:
 
 
 def remove_height(builder: Builder, x: Handle) -> Handle:
-    """Return x without its second axis, which `insert_height` inserted and which has length 1."""
+    """Return x without its second axis, of length 1: [n, 1, w, c] becomes [n, w, c]. The inverse of `insert_height`."""
     dims = (x.dims[0], *x.dims[2:])
     if x.is_static:
         return reshape_to(builder, x, dims)

@@ -11,10 +11,10 @@ __all__ = ["element", "fold_op", "promote", "scalar", "size_product", "stack"]
 
 
 def element(builder: Builder, handle: Handle, index: Optional[int]) -> Any:
-    """Return the element `index` of an integer vector. For the index None, return the element of an integer scalar.
+    """Return the element `index` of the integer vector `handle`; for the index None, the element of a scalar `handle`.
 
-    The result is an int for a constant, else a scalar handle. The handle is int64 if `may_overflow` holds for the
-    vector, else int32. See `promote` and `stack`.
+    The result is an int for a constant, else a scalar handle. The scalar is int64 if `handle` is int64 and may exceed
+    int32 (`may_overflow`), else int32.
     """
     if handle.is_constant:
         return int(handle.array.reshape(-1)[index or 0])
@@ -35,7 +35,9 @@ def promote(builder: Builder, a: Handle, b: Handle) -> Tuple[Handle, Handle]:
 def stack(builder: Builder, scalars: Sequence[Any]) -> Handle:
     """Stack sizes (ints, and scalar handles of int32 or int64) to a vector.
 
-    - If a handle is int64, returns `narrowing.narrow_stack`: int32, or int64 for a node of the primitive extents.
+    - If a handle is int64, the primitive of the builder's node decides (`narrowing.narrow_stack`). For extents, the
+      vector has the dtype that the node requests. Otherwise it is int32. A size that does not fit int32 is clamped for
+      slice, and becomes `INVALID` for any other primitive.
     - Otherwise, if all sizes are ints or constants, returns a constant int32 vector.
     - Otherwise returns an int32 vector by PACK.
 

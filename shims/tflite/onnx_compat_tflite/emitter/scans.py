@@ -55,7 +55,7 @@ def scan(
 
 
 def _can_unroll(builder: Builder, length: int) -> bool:
-    """Whether the body of the node is small enough for a scan of `length` steps to be unrolled: see `is_short_scan`."""
+    """Whether the body of the builder's node is small enough to unroll a scan of `length` steps (`is_short_scan`)."""
     nodes = builder.node.regions[0].live()
     return is_short_scan(length, len(nodes), _constant_bytes(nodes))
 
@@ -91,9 +91,11 @@ def _scan_in_loop(
 ) -> Tuple[Handle, ...]:
     """Emit a scan as a loop with several steps per iteration, then a loop of single steps for the remaining steps.
 
-    The arguments are those of `_unroll`, but `length` may be known at run time only. Returns the final states, then the
-    stacked results. The rows of results are written into buffers (see `_zero_buffers`), whose spare rows are dropped at
-    the end.
+    `length` has the number of steps, which may be 0 or known at run time only. `reverse`: begin with the last row of
+    each of `xs`; the stacked results still have the order of the rows.
+
+    Returns the final states, then the stacked results. The rows of results are written into buffers. Spare rows of a
+    buffer (see `_zero_buffers`) are dropped at the end.
 
     The second loop is omitted if an iteration of the first loop runs a single step. It is also omitted if the known
     length leaves no remaining steps.
@@ -254,7 +256,7 @@ def _zero_buffers(
 
 
 def _constant_bytes(nodes: Sequence[Node]) -> int:
-    """Return the size of the constants that nodes read, in bytes."""
+    """Return the number of bytes of the constants that nodes read. A constant counts once for each read."""
     return sum(arg.array.nbytes for node in nodes for arg in node.args if isinstance(arg, Const))
 
 

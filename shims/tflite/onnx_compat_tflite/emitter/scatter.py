@@ -160,6 +160,7 @@ def _combine(builder: Builder, reduction: str, x: Handle, y: Handle) -> Handle:
 
 
 def _slice_first_rows(builder: Builder, x: Handle, count: Union[int, Handle]) -> Handle:
+    """Return the first `count` rows of a matrix. `count` is an int, or an int32 scalar computed at run time."""
     size = runtime_sizes.stack(builder, [count, Handle.of(np.asarray(-1, np.int32))])
     dims = (count if isinstance(count, int) else None, x.dims[1])
     return slicing.add_slice(builder, x, builder.ints(0, 0), size, dims)
@@ -257,5 +258,6 @@ def _drop_last(builder: Builder, x: Handle, step: int) -> Handle:
 
 
 def _product(dims: Sequence[Any]) -> Optional[Any]:
+    """Return the product of sizes as an int; None if a size is symbolic or None. The product of no sizes is 1."""
     sizes = list(dims)
     return int(np.prod(sizes)) if all(isinstance(size, int) for size in sizes) else None

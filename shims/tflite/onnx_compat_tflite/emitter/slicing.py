@@ -118,7 +118,9 @@ def add_slice(builder: Builder, x: Handle, begin: Handle, sizes: Handle, dims: S
 def add_strided_slice(
     builder: Builder, x: Handle, begin: Handle, end: Handle, steps: Sequence[int], dims: Sequence[Any], **masks: int
 ) -> Handle:
-    """Emit STRIDED_SLICE of x. `masks` are options, for example `end_mask`. `dims` are the sizes of the result.
+    """Emit STRIDED_SLICE of x: `begin` and `end` are integer vectors, and `steps` has an int for each axis.
+
+    `masks` are options, for example `end_mask`. `dims` are the sizes of the result.
 
     Raises UnsupportedError if the kernel does not accept the rank of x, or neither x's dtype nor a wider dtype.
     """
@@ -182,6 +184,7 @@ def _slice_bounds(size: Size, begin: int, end: int, step: int) -> Tuple[int, int
 
     - If the step is positive and `size` is an int, the bounds are clamped to 0 ... `size`.
     - If the step is positive and the end is then 0, the slice is empty, and the bounds are (1, 1).
+    - Otherwise the bounds are unchanged, also for a negative step.
     """
     if step > 0 and isinstance(size, int):
         begin, end = slice(begin, end).indices(size)[:2]

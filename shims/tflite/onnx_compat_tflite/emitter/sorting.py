@@ -112,6 +112,7 @@ def argmin(builder: Builder, x: Handle, axis: int) -> Handle:
 
 
 def _add_arg(builder: Builder, x: Handle, axis: int, builtin: str) -> Handle:
+    """Emit `builtin`, ARG_MAX or ARG_MIN, along an axis. x is cast to a wider dtype if the kernel lacks its dtype."""
     if not builder.accepts(builtin, x.dtype):
         return _arg_in_wider_type(builder, casting.widen(builder, x, builtin), axis, builtin)
     axis_tensor = Handle.of(np.asarray(axis, np.int32))
@@ -120,6 +121,7 @@ def _add_arg(builder: Builder, x: Handle, axis: int, builtin: str) -> Handle:
 
 
 def _arg_in_wider_type(builder: Builder, x: Handle, axis: int, builtin: str) -> Handle:
+    """Return `argmax` or `argmin` of x, as `builtin` (ARG_MAX or ARG_MIN) says. The caller has widened x."""
     return argmax(builder, x, axis) if builtin == "ARG_MAX" else argmin(builder, x, axis)
 
 

@@ -90,8 +90,8 @@ def suppress_boxes(
     """Emit NonMaxSuppression: return int64 rows of (image, class, box), by descending score within each class.
 
     The arguments are those of ONNX, in its order: `boxes` [image, box, 4], `scores` [image, class, box], `limit`
-    (max_output_boxes_per_class), `overlap` (iou_threshold) and `threshold` (score_threshold). `_accepts_suppression`
-    must hold.
+    (max_output_boxes_per_class), `overlap` (iou_threshold) and `threshold` (score_threshold). With `center_point_box`,
+    the boxes have a centre and sizes, else two corners. `_accepts_suppression` must hold.
     """
     batch, count = int(scores.dims[0]), int(scores.dims[2])
     largest_count = min(int(limit.array.reshape(-1)[0]), count)

@@ -17,7 +17,8 @@ __all__ = ["TFLiteEmitter"]
 class TFLiteEmitter(Emitter):
     """Emit every primitive that TFLite kernels can compute.
 
-    An emitter belongs to one node, as its builder does. `at` returns the emitter of another node of the same model.
+    An emitter belongs to the node of its builder, or to none. `at` returns the emitter of another node of the same
+    model.
     """
 
     layout = "channels_last"
@@ -65,10 +66,10 @@ class TFLiteEmitter(Emitter):
         return self.builder.placeholder(spec)
 
     def finish(self, handle: Handle, dtype: DType) -> Handle:
-        """Return the result of a primitive rounded to its carried dtype, as the base class does.
+        """Return the result `handle` of a primitive, rounded to the values of `dtype` if this is a carried dtype.
 
-        Side effect: the unknown sizes of the result are set to the sizes of the trace. This is done only if the node has
-        a single result, and this result is no constant.
+        Side effect: the unknown sizes of the result are set to the sizes of the trace. This is done only if the node
+        has a single result, and this result is no constant.
         """
         dims = handle.dims
         result: Handle = super().finish(handle, dtype)

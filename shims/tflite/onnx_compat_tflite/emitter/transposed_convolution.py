@@ -25,10 +25,11 @@ def conv_transpose(
     groups: int,
     beyond: Optional[Ints] = None,
 ) -> Handle:
-    """Emit a transposed convolution. Without `beyond`, the result is not cropped; with `beyond`, the padding is SAME.
+    """Emit a transposed convolution of a channels-last x with filters w [O, kernel..., I].
 
-    `beyond` has, for each spatial axis, the length of the result minus the product of stride and length of the input.
-    The pads of the window are not read.
+    Without `beyond`, the result is not cropped. With `beyond`, the padding is SAME. `beyond` has, for each spatial
+    axis, the length of the result minus the product of stride and length of the input. The pads of the window are not
+    read.
 
     Raises UnsupportedError in these cases:
 

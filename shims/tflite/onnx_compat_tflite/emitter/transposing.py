@@ -19,10 +19,11 @@ def transpose(builder: Builder, x: Handle, perm: Sequence[int]) -> Handle:
 
     - If x is a constant, the result is a constant, whose array is a view of the array of x.
     - Otherwise, if `perm` changes nothing, the result is x.
-    - Otherwise TRANSPOSE computes the result, or RESHAPE if no element moves. Above rank 5, axes
-      are merged if `is_viewable` holds for x.dims.
+    - Otherwise TRANSPOSE computes the result, or RESHAPE if no element moves. Above rank 5, axes are merged first if
+      RESHAPE can express the shape of x by constant sizes (`is_viewable`).
 
-    Raises UnsupportedError above rank 5 if `is_viewable` does not hold and the kernel does not accept the rank.
+    Raises UnsupportedError above rank 5 if `is_viewable` does not hold and the kernel does not accept the rank. Raises
+    it also if the kernel accepts neither x's dtype nor a wider dtype.
     """
     if x.is_constant:
         return Handle.of(x.array.transpose(perm))

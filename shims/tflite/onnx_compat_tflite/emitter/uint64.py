@@ -90,7 +90,7 @@ def div(builder: Builder, x: Handle, y: Handle) -> Handle:
 
 
 def mod(builder: Builder, x: Handle, y: Handle) -> Handle:
-    """Return the remainder of uint64: x - (x / y) y. For y = 0 it is undefined."""
+    """Return the remainder of uint64 x and y: x - (x / y) y. For y = 0 it is undefined. `is_viewed` must hold for x."""
     return elementwise.sub(builder, x, elementwise.mul(builder, division.div(builder, x, y), y))
 
 
@@ -105,7 +105,7 @@ def limit_shift(builder: Builder, y: Handle) -> Handle:
 def shift_right(builder: Builder, x: Handle, y: Handle) -> Handle:
     """Return x >> y of uint64; 0 where y is 64 or more. `is_viewed` must hold for x and y.
 
-    x is shifted by one bit, which clears the sign bit of the int64 view. The view is then shifted by y - 1 bits.
+    The int64 view of x is shifted by one bit, so that its sign bit is 0, and then by y - 1 bits.
     """
     bits = int64_views.view_as(builder, x, "int64")
     shift = int64_views.view_as(builder, limit_shift(builder, y), "int64")

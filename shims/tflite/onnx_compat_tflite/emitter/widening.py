@@ -15,8 +15,8 @@ def widen_for(*builtins: str) -> Callable[[F], F]:
     """Return a decorator of functions (builder, x, ...), for dtypes of x that the kernels `builtins` do not accept.
 
     - If each kernel accepts x's dtype, the function is called unchanged.
-    - Otherwise x, and each positional operand of x's dtype, is converted to a wider dtype or int64. Results of that
-      dtype are converted back. See `casting.call_widened`.
+    - Otherwise x, and each positional operand of x's dtype, is converted to a wider dtype or int64. Results of this
+      wider dtype, or of int64, are converted back. See `casting.call_widened`.
 
     The decorated function raises UnsupportedError if no wider dtype holds the values of x. An entry of `builtins` may
     name a feature after the kernel: "MIRROR_PAD reflect".
