@@ -134,7 +134,7 @@ class InterpretedModel(Compiled):
     def _run(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
         """Run the current interpreter once, after an allocation if the input shapes have changed; return the outputs.
 
-        Raises UnsupportedError for an input that a kernel of the model does not support. The runtime's errors propagate.
+        Raises UnsupportedError for an input that a kernel of the model does not support. Runtime errors propagate.
         """
         shapes = [tuple(array.shape) for array in arrays]
         if self._precautions.rejects_empty_inputs and any(0 in shape for shape in shapes):
