@@ -120,7 +120,7 @@ def _operators(model: fb.ModelSpec, coverage: Coverage) -> List[Row]:
 
     - "operator": the op. A custom op is named "CUSTOM <code>".
     - "count": the number of operators in all subgraphs.
-    - "delegated": the number of operators that run in the delegate, which gets operators of the first subgraph only.
+    - "delegated": the number of operators that run in the delegate. It gets only operators of the first subgraph.
       None if the runtime does not report the delegated operators, refuses the file, or is not installed.
     """
     counts: Counter[Tuple[str, int]] = Counter(_code(op) for graph in model.subgraphs for op in graph.operators)

@@ -210,7 +210,7 @@ def draws_from_seed(model: fb.ModelSpec) -> bool:
 def _open_sizes(graph: fb.SubGraph, operator: fb.OperatorSpec) -> Tuple[int, ...]:
     """Return the shape signature of the operator's data input: its sizes, with -1 for an open size.
 
-    Returns () if the input has no signature, which means that it has no open size.
+    Returns () if the input has no shape signature, and so no open size.
     """
     index = operator.inputs[2 if operator.builtin == "TRANSPOSE_CONV" else 0]
     return tuple(graph.tensors[index or 0].shape_signature or ())

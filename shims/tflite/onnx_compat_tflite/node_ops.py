@@ -82,7 +82,7 @@ def _inner_nodes(region: Region, is_inner: bool = False) -> Iterator[Node]:
 def preview_model(model: fb.ModelSpec, named: NamedValues) -> Preview:
     """Return the number of operators of each op of a model, and for each ONNX node the ops that compute its results.
 
-    `named` has the names of the program of which the model was built.
+    `named` has the names of the program from which the model was built.
     """
     names = tensor_names(model)
     by_value = steps_between(steps_of(model, names), {*named.nodes, *named.inputs})

@@ -155,7 +155,7 @@ class InterpretedModel(Compiled):
         """Raise UnsupportedError if the result of a convolution or pool would be empty for inputs of these shapes.
 
         The checked results are the tensors in `Precautions.window_outputs`. Their sizes come from a new interpreter
-        without XNNPACK, which allocates its tensors and does not run.
+        without XNNPACK. This interpreter allocates its tensors and does not run.
         """
         interpreter = self._runtime.interpreter(True, **self._source)
         for index, shape in zip(self._input_indices, shapes):

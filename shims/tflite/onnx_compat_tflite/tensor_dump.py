@@ -27,8 +27,8 @@ class TensorDump(OpenedFile):
     """A .tflite file whose tensors can be read by name.
 
     If the first subgraph has a signature, its inputs and outputs have the names of the signature. Any other tensor has
-    its name in the file. If several tensors have the same name, only the first is read: inputs come before results of
-    operators, which are in order. Raises InvalidModelError if the file is not a valid model.
+    its name in the file. If several tensors have the same name, only the first is read: the inputs come first, then the
+    results of the operators in their order. Raises InvalidModelError if the file is not a valid model.
     """
 
     notes = ("the values in between are those without the default delegate (XNNPACK)",)

@@ -82,7 +82,7 @@ class Builder:
 
     @contextmanager
     def subgraph(self, name: str) -> Iterator[Tuple[int, Graph]]:
-        """Open a new subgraph in a `with` statement, which gives (index, graph).
+        """Open a new subgraph for a `with` block. The value of the `with` statement is (index, graph).
 
         Inside the block, operators are appended to the new subgraph.
 

@@ -34,7 +34,7 @@ def conv(
 ) -> Handle:
     """Emit a convolution of a channels-last x with filters [O, kernel..., I / groups]. float16 is computed in float32.
 
-    `padding`: None for the pads of `window`, "SAME" for the kernel's own padding, which ignores these pads.
+    `padding`: None for the pads of `window`. "SAME" for the padding of the kernel; then these pads are not read.
 
     Side effect: if the number of channels of x is unknown and follows from the filter, it is set in the handle x.
 
@@ -73,7 +73,7 @@ def depthwise_conv(
     float16 is computed in float32. With three spatial axes, `conv` computes the result with `groups` groups. With one
     or two axes, `groups` is not read.
 
-    `padding`: None for the pads of `window`, "SAME" for the kernel's own padding, which ignores these pads.
+    `padding`: None for the pads of `window`. "SAME" for the padding of the kernel; then these pads are not read.
 
     Raises UnsupportedError in these cases:
 

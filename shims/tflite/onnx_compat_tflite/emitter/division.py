@@ -114,7 +114,7 @@ def _has_opposite_signs(builder: Builder, x: Handle, y: Handle) -> Handle:
 
 
 def _safe_divisor(builder: Builder, y: Handle) -> Handle:
-    """Return integers y with 1 in place of 0 and -1, for which kernels end the process."""
+    """Return integers y with 1 in place of 0 and -1: kernels end the process for these two divisors."""
     if y.is_constant:
         divides = (y.array != 0) & (y.array != -1)
         return y if divides.all() else Handle.of(np.where(divides, y.array, 1).astype(y.dtype))

@@ -51,7 +51,7 @@ def _odd_polynomial(builder: Builder, x: Handle, coefficients: Sequence[float]) 
 
 
 def _copy_sign(builder: Builder, magnitude: Handle, x: Handle) -> Handle:
-    """Return -magnitude where x < 0, else the magnitude, which is not negative. The sign of an x of -0 is lost."""
+    """Return -magnitude where x < 0, else magnitude. `magnitude` is not negative. The sign of an x of -0 is lost."""
     is_negative = _is_below(builder, x, 0)
     return comparison.where(builder, is_negative, elementwise.neg(builder, magnitude), magnitude)
 

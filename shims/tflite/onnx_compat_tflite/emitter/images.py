@@ -140,13 +140,13 @@ def _matching_kernel(resize: Optional[_Resize]) -> Optional[_Kernel]:
 
 
 def _resize_modes(operator: str, opset: int, attributes: Attributes) -> Tuple[bool, str, str]:
-    """Return (whether the resize interpolates, coordinate transformation, rounding): see `_Resize`.
+    """Return the first three fields of `_Resize`: (linear, transformation, rounding).
 
     - Resize from opset 11 on: the transformation and the rounding are attributes, by default those of ONNX.
     - Resize before opset 11: the transformation is "asymmetric" and the rounding "simple".
     - Upsample: the transformation is "asymmetric" and the rounding "floor".
 
-    The first value depends on the attribute mode alone: True for linear and bilinear, else False.
+    `linear` tells whether the resize interpolates: True if the attribute mode is linear or bilinear, else False.
     """
     linear = attributes.get("mode", "nearest") in ("linear", "bilinear")
     if operator == "Upsample":

@@ -28,7 +28,7 @@ INVALID = -2
 def narrow_clamped(builder: Builder, x: Handle) -> Handle:
     """Cast x, of an integer dtype, to int32. If an int64 x may not fit, its elements are clamped to +-(2^31 - 1).
 
-    The clamp runs at run time. See `may_overflow` for the condition.
+    The clamp runs at run time. If x provably fits (`may_overflow` is false), x is only cast.
     """
     if may_overflow(x):
         x = builder.add_op("MAXIMUM", [builder.like(x, -MAX), x], "int64", x.dims)

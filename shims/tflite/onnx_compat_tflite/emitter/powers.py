@@ -30,7 +30,7 @@ def pow(builder: Builder, x: Handle, y: Handle) -> Handle:
     - Multiplications: y is a constant of one element, its rank is at most that of x, and it is a whole number. This
       number is 1 to 64 for an integer x, and 1 to 3 for a float x. For 1, returns x.
     - Otherwise, for a float x: POW.
-    - Otherwise, for an integer x: a loop; see `_integer_power`, also for negative y.
+    - Otherwise, for an integer x: squaring in a loop. For y < 0, the result is 1 or -1 if x is 1 or -1, else 0.
     """
     exponent = y.array.reshape(-1)[0].item() if y.is_constant and y.array.size == 1 else None
     if x.rank < y.rank or exponent is None or not 0 < exponent <= 64 or exponent != int(exponent):
