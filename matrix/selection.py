@@ -42,7 +42,7 @@ def load_mixed(matrix: Matrix) -> list[Mixed]:
 def _make_mixed(matrix: Matrix, name: str, cells: list[str], shims: list[str], over: list[str] | None = None) -> Mixed:
     """Build the environment `name` from its table in matrix.toml. `cells`: the ids of its cells.
 
-    `over`: requirements that are installed last; None: there are none. Raise a MatrixError for an unknown cell, and if
+    `over`: requirements that are installed last; None: no requirement. Raise a MatrixError for an unknown cell, and if
     the cells have several Pythons.
     """
     unknown = [cell_id for cell_id in cells if cell_id not in matrix.cells]

@@ -207,7 +207,7 @@ def _run_batches(
 
     - first: the number of the first batch.
     - inputs: the number of inputs, unless `minutes` is given.
-    - minutes: the time limit; None: there is none.
+    - minutes: the time limit; None: no limit.
     - note: a function that is called after each batch, with its number and the counts of its outcomes.
 
     Failed inputs are stored in a folder of `--out`.

@@ -281,7 +281,7 @@ _IR_VERSIONS: List[int] = []
 def newest_ir_version() -> int:
     """Return the newest IR version that this library knows and the installed onnxruntime reads.
 
-    A trial at the opset `OLDEST` finds it. Raises RuntimeError if there is none, also without onnxruntime.
+    A trial at the opset `OLDEST` finds it. Raises RuntimeError if no trial succeeds, also without onnxruntime.
     """
     if not _IR_VERSIONS:
         _IR_VERSIONS.append(_try_ir_versions())

@@ -75,9 +75,11 @@ def conv_transpose(
     - `auto_pad` is SAME_UPPER or SAME_LOWER: size of X * stride.
     - Otherwise: (size of X - 1) * stride + dilation * (kernel - 1) + 1 + output_padding - pads. VALID ignores the pads.
 
-    Raises InvalidModelError for a negative size, an unknown `auto_pad` and a negative pad. Raises it if `kernel_shape`
-    differs from the sizes of W, the shapes of X, W and B do not fit each other, or a list does not fit the
-    number of spatial axes.
+    Raises InvalidModelError in these cases:
+
+    - A size or a pad is negative, or `auto_pad` is unknown.
+    - `kernel_shape` differs from the sizes of W, or the shapes of X, W and B do not fit each other.
+    - A list does not fit the number of spatial axes.
     """
     rank = X.rank - 2
     check_padding(auto_pad, pads, rank)

@@ -68,8 +68,8 @@ def loop(
 def _shape_counters(trace_body: TraceBody, body: Graph) -> TraceBody:
     """Return a function like `trace_body` that takes the iteration number and the condition as scalars.
 
-    If `body` declares the iteration number or the condition with rank 1, the function reshapes that scalar to a vector
-    of one element, as onnxruntime does. The states are passed unchanged.
+    A scalar that `body` declares with rank 1 is reshaped to a vector of one element, as onnxruntime does. The states
+    are passed unchanged.
     """
     is_vector = [isinstance(port.type, TensorType) and port.type.rank == 1 for port in body.inputs[:2]]
     if not any(is_vector):

@@ -76,8 +76,8 @@ _EQUAL = {
 def check(domain: str, operator: str, inputs: Sequence[Any]) -> None:
     """Raise InvalidModelError if an input has a rank that ONNX does not allow for the operator.
 
-    It is also raised if two inputs that need equal ranks have different ranks, and for a sequence, an optional or a
-    map in the place of a tensor. These are not checked: operators without an entry in `TABLE`, and inputs that are
+    It is also raised if two inputs that need equal ranks have different ranks. A sequence, an optional or a map in the
+    place of a tensor raises it too. These are not checked: operators without an entry in `TABLE`, and inputs that are
     absent or have no entry.
     """
     if domain not in ("", "ai.onnx.preview") or operator not in TABLE:

@@ -49,8 +49,10 @@ def resize(
     Raises InvalidModelError if scales and sizes are both missing or do not fit the axes. Raises it as well if
     tf_crop_and_resize has no roi, and for an unknown mode.
 
-    Raises NeedsKnownError if the scales are not known. Raises it if a size is symbolic, and its scale is no simple
-    fraction, the policy asks for a common factor, or an antialiased Resize has no scales.
+    Raises NeedsKnownError if the scales are not known. For a symbolic size, raises it in these cases:
+
+    - Its scale is no simple fraction.
+    - The policy asks for a common factor, or an antialiased Resize has no scales.
     """
     axis_indices = normalize_axes(range(X.rank) if axes is None else axes, X.rank)
     if scales is not None and not is_equal(scales.size, 0):

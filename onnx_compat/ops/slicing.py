@@ -160,8 +160,8 @@ def split(
     - Otherwise: `num_outputs` pieces of the size ceil(length / num_outputs). The last pieces may be smaller or empty: 5
       elements in 4 pieces -> 2, 2, 1, 0. num_outputs is by default the number of the node's outputs.
 
-    Raises InvalidModelError for an axis that is out of range, or if `split` does not fit the axis or the number of
-    outputs of the node. Without `split`, raises it if the number of pieces is below 1, or below the number of outputs.
+    Raises InvalidModelError for an axis that is out of range. Raises it if `split` does not fit the axis or the number
+    of outputs of the node. Without `split`, raises it if the number of pieces is below 1, or below the number of outputs.
 
     Raises LimitError if there are more pieces than the limit `sequence_items`, unless the sizes in `split` are known.
     """

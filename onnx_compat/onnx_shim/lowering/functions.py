@@ -248,8 +248,8 @@ def unsigned_quotient(x: Any, y: Any) -> Tensor:
 def float_remainder(x: Any, y: Any) -> Any:
     """Return the exact remainder of x / y for floats, with the sign of x, by long division.
 
-    The rest begins as |x|. For each n, from the largest exponent of the dtype down to 0, |y| * 2^n is subtracted from
-    each rest that is not below it. No difference is rounded.
+    The rest begins as |x|. For each n, |y| * 2^n is subtracted from each rest that is not below it. The numbers n go
+    from the largest exponent of the dtype down to 0. No difference is rounded.
     """
     is_any = e.equal(x, y)  # has the broadcast shape; 0 * inf would be NaN
     size: Any = e.where(is_any, e.abs(x), e.abs(x))

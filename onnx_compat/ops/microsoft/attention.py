@@ -23,7 +23,7 @@ Maybe = Optional[Tensor]
 
 
 class _ScoreRules:
-    """How an attention scales and masks its scores.
+    """The rules by which an attention scales and masks its scores.
 
     scale: the factor of the scores; 0 means 1 / sqrt(head size).
     padding_value: the summand to the score of a padding key.

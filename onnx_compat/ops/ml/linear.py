@@ -55,15 +55,17 @@ def linear_classifier(
     """Return [label of each row, scores of each row after the post_transform].
 
     The number of scores is that of the intercepts. Without intercepts, it is the number of coefficients divided by the
-    number of features, or the number of labels if the number of features is symbolic.
+    number of features. If the latter is symbolic, it is the number of labels.
 
     - Several scores: the label is the class with the greatest score.
     - One score: the label is the second class if the score is positive, else the first. With two labels, these are
       the classes, and both get a score. Otherwise the classes are 0 and 1.
 
-    `multi_class` has no effect. Raises InvalidModelError for several scores without labels, for rows of no features
-    without intercepts, and for coefficients that do not fit the numbers of scores and features. With several scores,
-    an unknown post_transform raises it too.
+    `multi_class` has no effect. Raises InvalidModelError in these cases:
+
+    - There are several scores without labels, or with an unknown post_transform.
+    - Rows have no features, and there are no intercepts.
+    - The coefficients do not fit the numbers of scores and features.
     """
     x = as_rows(X)
     labels = label_tensor(classlabels_ints, classlabels_strings)

@@ -55,7 +55,9 @@ def _key(node: DraftNode) -> Tuple[Any, ...]:
 
 
 def _merge(draft: GraphDraft, node: DraftNode, earlier: DraftNode) -> bool:
-    """Make the readers of a node read the results of `earlier`, and remove the node. Return whether it was removed.
+    """Make the readers of a node read the results of `earlier`, and remove the node from `draft`.
+
+    Return whether the node was removed.
 
     It stays if it computes an output of the graph or a pinned value that `earlier` cannot compute under this name. It
     stays too if a subgraph has a value of its own with the name of a result of `earlier`.

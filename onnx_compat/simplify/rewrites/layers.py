@@ -49,7 +49,7 @@ class ChannelLayer:
     def fold(self, draft: GraphDraft, scale: Optional[np.ndarray], shift: Optional[np.ndarray]) -> bool:
         """Fold a scale, then a shift, of the channels into the weights and the bias. Return whether they were folded.
 
-        `scale` and `shift` are vectors of float64, with a number for each channel; None: there is none.
+        `scale` and `shift` are vectors of float64, with a number for each channel; None: no scale, or no shift.
 
         Return False, and change nothing, in these cases:
 

@@ -66,6 +66,7 @@ def _check_only(name: str, method: Callable[..., Any]) -> Any:
 
     `trial_emitter` describes what it returns and raises. A mark of @native on `method` is kept.
     """
+
     def check_refusal(self: Any, *args: Any, **_: object) -> Any:
         if self.node.primitive != name:  # a call that computes a size
             return args[0] if args else None

@@ -246,7 +246,9 @@ def _first_readers(graph: fb.SubGraph) -> Dict[Optional[int], str]:
 
 # -- quantisation ------------------------------------------------------------------------------------------------------
 def _quantization(model: fb.ModelSpec) -> Row:
-    """Count the quantised tensors by dtype, scheme and kind, highest count first: {"int8 per tensor, computed": 12}.
+    """Return the numbers of quantised tensors by dtype, scheme and kind: {"int8 per tensor, computed": 12}.
+
+    The highest number is first.
 
     The kind is "constant" or "computed". Constants of float16 and bfloat16 without quantisation are counted as
     "float16, constant" and "bfloat16, constant". No other tensor without quantisation is counted: a float32 model gives

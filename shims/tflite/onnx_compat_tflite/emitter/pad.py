@@ -78,7 +78,7 @@ def pad_known(builder: Builder, x: Handle, pads: Sequence[Any], value: Optional[
 def _pad_merged(
     builder: Builder, x: Handle, pads: Sequence[Any], value: Optional[Handle], dims: Sequence[Any]
 ) -> Handle:
-    """Merge adjacent axes of a static x without padding, pad, and restore the axes.
+    """Return a static x with padding. Adjacent axes without padding are merged before, and restored after it.
 
     `pads` has a pair (before, after) for each axis of x. `value` is a scalar, None for zeros. `dims` are the sizes of
     the result. Raises UnsupportedError if more than five axes remain after merging.

@@ -133,8 +133,8 @@ class _Reader:
 def _restore_empty_constants(graph: SubGraph) -> None:
     """Set the buffer of each tensor that is an empty constant, in place. A file stores no bytes for it.
 
-    A tensor is an empty constant if all its sizes are known, a size is 0, and the tensor is no variable, no input of
-    the subgraph and no result of an operator.
+    The sizes of an empty constant are all known, and one of them is 0. It is no variable, no input of the subgraph and
+    no result of an operator.
     """
     computed = set(graph.inputs).union(*(operator.outputs for operator in graph.operators))
     for index, tensor in enumerate(graph.tensors):

@@ -139,8 +139,8 @@ def _pack_integers(
     """Append a constant with the integers of the weights, and return the new operators that dequantise this constant.
 
     `array`: the elements of the weights. `kind`: "weights-int8" or "weights-int4". `block`: the number of weights that
-    share a scale. If `block` is None or does not divide a row into several blocks, or the channels are not along axis
-    0, each channel has a scale.
+    share a scale. Each channel has a scale if `block` is None or does not divide a row into several blocks.
+    Each channel has a scale, too, if the channels are not along axis 0.
 
     The operators are a DEQUANTIZE and, for blocks, a RESHAPE after it. They write the tensor of the float32 weights,
     which loses its buffer. They are not inserted into the subgraph.
