@@ -79,7 +79,7 @@ def _backpropagate(node: Node, derivatives: Dict[Ref, Tensor]) -> None:
     argument already has. Constants, and arguments for which the rule returns None, get no entry.
 
     If `derivatives` has an entry for none of the node's outputs, do nothing. Otherwise, raises UnsupportedError if the
-    primitive has no rule. Errors of the rule pass.
+    primitive has no rule. Errors of the rule propagate.
     """
     output_derivatives = [derivatives.get(output) for output in node.outputs]
     if all(g is None for g in output_derivatives):

@@ -218,7 +218,10 @@ def is_equal_shape(a: Sequence[Extent], b: Sequence[Extent]) -> bool:
 
 
 def decide_equal(a: Extent, b: Extent) -> bool:
-    """Whether two sizes are equal (True) or differ (False) for all run-time values. Raises Undecided without a proof."""
+    """Whether two sizes are equal (True) or differ (False) for all run-time values.
+
+    Raises Undecided if neither can be proved.
+    """
     if is_equal(a, b):
         return True
     if is_static(a) and is_static(b):
@@ -299,7 +302,10 @@ def is_at_most(a: Extent, b: Extent) -> bool:
 
 
 def is_zero_with(a: Extent, b: Extent) -> bool:
-    """Whether b is 0 for all run-time values for which a is 0: n and n * m. False also means that no proof was found."""
+    """Whether b is 0 for all run-time values for which a is 0. Example: a = n, b = n * m.
+
+    True for any b if a is an int other than 0. False also means that no proof was found.
+    """
     if is_static(a):
         return a != 0 or is_equal(b, 0)
     if any(factor < 0 or any(atom.lower is None or atom.lower < 0 for atom in m) for m, factor in a.terms.items()):
@@ -343,7 +349,10 @@ def _sort_key(atom: Atom) -> _Key:
 
 
 def _atom_key(kind: str, args: Sequence[Any]) -> _Key:
-    """Return a sort key that only equal atoms share: kind, then serial number of the value and index, or operand keys."""
+    """Return a sort key that only equal atoms share.
+
+    The key has the kind of the atom first. The serial number of the value and the index follow, or the operand keys.
+    """
     if kind in ("axis", "element"):
         source, index = args
         return (kind, getattr(source, "serial", source), -1 if index is None else index)

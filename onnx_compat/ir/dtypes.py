@@ -88,7 +88,10 @@ class DType:
 
     @property
     def spelling(self) -> str:
-        """The name in ONNX type strings such as tensor(float): "float" for float32, "double" for float64, else `name`."""
+        """The name of the type in ONNX type strings such as tensor(float).
+
+        This is "float" for float32, "double" for float64, and `name` for any other type.
+        """
         return {"float32": "float", "float64": "double"}.get(self.name, self.name)
 
     @property
@@ -242,7 +245,10 @@ def from_public(array: Array) -> Tuple[Array, DType]:
 
 
 def _text(array: Array) -> Array:
-    """Convert an array of str or UTF-8 bytes to an object array of str. Raises UnsupportedError for any other element."""
+    """Convert an array of str or UTF-8 bytes to an object array of str.
+
+    Raises UnsupportedError if an array of objects has any other element.
+    """
     for item in array.reshape(-1) if array.dtype == object else ():
         if not isinstance(item, (str, bytes)):
             raise UnsupportedError(

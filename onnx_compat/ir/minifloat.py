@@ -15,8 +15,9 @@ Array = Any  # numpy's stubs lose the dtype in most arithmetic
 
 
 class Format:
-    """A floating-point format: the widths of exponent and mantissa, the exponent bias, and the use of the highest
-    codes.
+    """A small floating-point format: decode its codes, and round numbers to its values.
+
+    A format is defined by the widths of exponent and mantissa, the exponent bias, and the use of the highest codes.
 
     A code is the integer whose bits encode a number. `special` says which codes do not encode a finite number:
 
@@ -133,7 +134,10 @@ class Format:
         return code | (negative.astype(self.code_type) << self.code_type.type(self.bits - 1))
 
     def round(self, values: Array, saturate: bool = True, mode: str = "nearest") -> Array:
-        """Round numbers to values of the format, by `encode` (with `saturate` and `mode`) and `decode`. Return float32."""
+        """Round numbers to values of the format. Return them as float32.
+
+        `saturate` and `mode` are those of `encode`, which makes codes that `decode` converts back.
+        """
         return self.decode(self.encode(values, saturate, mode))
 
     def _too_large(self, saturate: bool) -> int:

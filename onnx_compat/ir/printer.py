@@ -51,7 +51,10 @@ def format_program(program: "Program") -> str:
 
 
 class Printer:
-    """Format nodes, regions, types and sizes as text. Values are named %0, %1, … in the order in which `define` gets them."""
+    """Format nodes, regions, types and sizes as text.
+
+    Values are named %0, %1, … in the order of their first `define`.
+    """
 
     def __init__(self) -> None:
         self._names: Dict[Ref, str] = {}
@@ -81,7 +84,10 @@ class Printer:
             yield from self.region(region, indent + "    ")
 
     def region(self, region: Region, indent: str = "") -> Iterator[str]:
-        """Yield the lines of the live nodes of a region, then its `return` line. The caller must `define` the inputs."""
+        """Yield the lines of the live nodes of a region, then its `return` line.
+
+        The caller must `define` the inputs of the region first. Each line starts with `indent`.
+        """
         for node in region.live():
             yield from self.node(node, indent)
         yield "%sreturn %s" % (indent, ", ".join(map(self.arg, region.outputs)))

@@ -20,7 +20,10 @@ _SERIALS = itertools.count()
 
 
 class Target(NamedTuple):
-    """The properties of an emitter that a recording depends on. A program for one target gives wrong results on another."""
+    """The properties of an emitter that a recording depends on.
+
+    A program that is recorded for a target gives wrong results on an emitter with another target.
+    """
 
     #: 'channels_last' or 'channels_first': the layout of the images of convolutions and pools.
     layout: str = "channels_first"

@@ -27,11 +27,13 @@ class Replacement(NamedTuple):
 def rewrite_region(
     region: Region, rewrite: Callable[[Node], Optional[Replacement]], nested: bool = False
 ) -> Tuple[Region, int]:
-    """Return a copy of the region in which `rewrite` replaces nodes, and the number of replaced nodes.
+    """Return (copy of the region in which `rewrite` replaces nodes, number of replaced nodes).
 
-    `rewrite` is called for each live node of the region, and if `nested` for those of inner regions. `rewrite` returns
-    None for a node that stays. The copy has no dead nodes, and shares the inputs of the region. If no node is replaced, the result
-    is the region itself and 0. If ONNX_COMPAT_VERIFY=1, VerificationError is raised for a copy with a defect.
+    `rewrite` is called for each live node of the region, and if `nested` for those of inner regions. It returns None
+    for a node that stays.
+
+    The copy has no dead nodes, and shares the inputs of the region. If no node is replaced, the region itself and 0 are
+    returned. If ONNX_COMPAT_VERIFY=1, raises VerificationError for a copy with a defect.
     """
     replacements = {node: rewrite(node) for node in _live_nodes(region, nested)}
     count = sum(replacement is not None for replacement in replacements.values())

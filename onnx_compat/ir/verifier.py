@@ -121,11 +121,13 @@ class _Verifier:
                 self._refuse("the size %s depends on a value that is not in scope" % self.printer.size(extent), node)
 
     def _check_rule(self, node: Node) -> None:
-        """Check a node against the conditions and the inference rule of its primitive. Raise VerificationError if
+        """Check a node against the conditions and the inference rule of its primitive.
 
-        - the arguments do not meet the conditions,
-        - the rule fails, or
-        - the number of results, or the type of a result (see `_has_inferred_type`), is not that of the rule.
+        Raises VerificationError in these cases:
+
+        - The arguments do not meet the conditions.
+        - The rule raises an error.
+        - The number of results, or the type of a result (see `_has_inferred_type`), is not that of the rule.
 
         A primitive without a rule (a native) passes.
         """

@@ -90,10 +90,10 @@ class Window(NamedTuple):
         return [_same_padding(*axis) for axis in zip(extents, self.kernel, self.strides, self.dilations)]
 
     def has_same_padding(self, extents: Sequence[Optional[int]]) -> bool:
-        """Whether the padding is SAME as TensorFlow defines it: half of `same_padding` at each end, an odd element at
-        the end.
+        """Whether the padding is SAME as TensorFlow defines it.
 
-        A negative `same_padding` counts as 0. False if `same_padding` gives None for an axis.
+        SAME is half of `same_padding` at each end of an axis, and an odd element at the end. A negative `same_padding`
+        counts as 0. False if `same_padding` gives None for an axis.
         """
         totals = self.same_padding(extents)
         return all(

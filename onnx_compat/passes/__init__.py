@@ -51,5 +51,5 @@ CORE = Schedule([weight_folding])
 
 
 def passes_of(shim: "Shim") -> List[Pass]:
-    """Return the distinct passes of a conversion by a shim: those of the core, then those of the shim, in running order."""
+    """Return the distinct passes of a conversion by a shim, in running order: first the core's, then the shim's."""
     return [*CORE.distinct, *shim.passes]

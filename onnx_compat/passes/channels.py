@@ -20,7 +20,7 @@ def channel_map(operation: str, constant: Any, is_first: bool = False) -> Option
     - operation: "mul", "div", "add" or "sub".
     - constant: an array of floats, with one number or a number for each channel.
 
-    Returns None for another operation, for a division by zero, and for a constant that x divides.
+    Returns None for another operation, for `x / constant` with a zero in the constant, and for `constant / x`.
     """
     if operation == "mul":
         return ChannelMap(factor=constant)

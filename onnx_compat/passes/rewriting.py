@@ -10,8 +10,8 @@ __all__ = ["count_uses", "release_arguments", "take_outputs"]
 def count_uses(region: Region) -> "Counter[Ref]":
     """Return value -> number of its reads: by live nodes, by their inner regions, and as an output of the region.
 
-    The number is 0 for a value without reads. An inner region counts once
-    for each value that it captures. A value in a symbolic size of an argument counts as well.
+    An inner region counts once for each value that it captures. A value in a symbolic size of an argument counts as
+    well. The Counter gives 0 for a value without reads.
     """
     uses: Counter[Ref] = Counter(ref for node in region.live() for ref in node.uses())
     uses.update(ref for output in region.outputs for ref in refs(output))

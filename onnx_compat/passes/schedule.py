@@ -133,8 +133,8 @@ def check_names(passes: Iterable[Pass]) -> None:
 def naming(pass_: Pass) -> Iterator[None]:
     """Context manager: convert an exception of the block to a VerificationError that names the pass.
 
-    The error's hint says how to leave the pass out. These exceptions pass unchanged: an OnnxCompatError, a MemoryError,
-    and an exception that ends the process, such as KeyboardInterrupt.
+    The error's hint says how to leave the pass out. These exceptions propagate unchanged: an OnnxCompatError, a
+    MemoryError, and an exception that ends the process, such as KeyboardInterrupt.
     """
     try:
         yield

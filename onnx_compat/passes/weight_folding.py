@@ -170,10 +170,10 @@ def _keeps_channels(cut: Optional[Node], channel: int, size: int) -> bool:
 
 
 def _replace_layer(kept: List[Node], layer: _Layer, args: Sequence[Arg], node: Node) -> Ref:
-    """Replace the layer in the list `kept` by a new layer with the arguments `args`. Return the output of the new layer.
+    """Replace the layer in the list `kept` by a new layer with the arguments `args`. Return the new layer's output.
 
-    `node` is the mul, div, add or sub that is folded into `args`. Its outputs become outputs of the new layer. If a slice
-    reads the layer (`layer.cut`), they become outputs of a new slice instead. The old layer loses its arguments.
+    `node` is the mul, div, add or sub that is folded into `args`. Its outputs become outputs of the new layer. If a
+    slice reads the layer (`layer.cut`), they become outputs of a new slice instead. The old layer loses its arguments.
     """
     old = layer.node
     new = Node(old.primitive, args, old.params, [old.outputs[0].spec], old.origin)

@@ -146,7 +146,10 @@ def _is_gelu_cubic(product: Product, x: Ref) -> bool:
 
 
 def match_elu(node: Node) -> Match:
-    """Return elu as a `Match` if the node computes max(x, 0) + (exp(min(x, 0)) - 1). Returns None for any other node."""
+    """Return elu as a `Match` if the node computes max(x, 0) + (exp(min(x, 0)) - 1).
+
+    Returns None for any other node.
+    """
     for left, right in (node.args, node.args[::-1]) if node.primitive == "add" else ():
         above, below = producer_of(left, "clip"), producer_of(addend_of(producer_of(right, "add", "sub"), -1), "exp")
         clipped = producer_of(below.args[0], "clip") if below is not None else None

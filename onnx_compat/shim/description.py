@@ -29,7 +29,7 @@ class Description(NamedTuple):
 
 
 class Step(NamedTuple):
-    """An operator of a converted file, with the names of its input tensors (without constants) and of its output tensors."""
+    """An operator of a converted file, with the names of its input tensors (without constants) and output tensors."""
 
     operator: str
     inputs: Tuple[str, ...]
@@ -40,7 +40,8 @@ def steps_between(steps: Sequence[Step], held: AbstractSet[str]) -> Dict[str, Li
     """Return tensor name -> the operators that compute it from other held tensors, in running order.
 
     - steps: the operators of a file, in running order.
-    - held: the names of the tensors that hold values of the model. Each of them that an operator writes is in the result.
+    - held: the names of the tensors that hold values of the model. Each of them that an operator writes is a key of the
+      result.
     """
     writers = {name: position for position, step in enumerate(steps) for name in step.outputs}
     between: Dict[str, List[Step]] = {}

@@ -34,7 +34,10 @@ def resolve(name: object, available: Sequence[str], shim: str) -> str:
 
 
 def _parse(name: str) -> Optional[Tuple[str, int]]:
-    """Return the kind and the number in a device name: "/device:GPU:1" -> ("gpu", 1). None if it is not a device name."""
+    """Return the kind and the number in a device name: "/device:GPU:1" -> ("gpu", 1).
+
+    Return None for a text that is no device name.
+    """
     match = _NAME.fullmatch(name.strip().lower())
     if match is None:
         return None

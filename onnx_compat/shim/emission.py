@@ -225,7 +225,10 @@ class _Walk:
             raise _add_origin(UnsupportedError(reason), node) from error
 
     def _body(self, region: Region, captures: Sequence[Ref]) -> Callable[..., List[Handle]]:
-        """Return an inner region as a function: handles of its inputs, then of its captures -> list of output handles."""
+        """Return an inner region as a function that emits it: handles -> list of the output handles.
+
+        The handles are those of the region's inputs, then those of the values `captures`.
+        """
 
         def body(*handles: Any) -> List[Any]:
             inputs, captured = handles[: len(region.inputs)], handles[len(region.inputs) :]

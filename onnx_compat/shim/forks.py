@@ -30,7 +30,10 @@ _LOCK = [threading.Lock()]
 
 
 def _remember_parent() -> None:
-    """Remember in a forked process which shims had started their threads in the parent process, and keep its objects."""
+    """Remember in a forked process which shims had started their threads in the parent process.
+
+    Keep the parent's objects that `keep_after_fork` noted alive.
+    """
     _LOCK[0] = threading.Lock()
     _LOST.update(_STARTED)
     _KEPT.extend(_THREADED)
@@ -63,9 +66,9 @@ def check_fork(shim: Shim) -> None:
 
 
 class ForkGuard:
-    """Guards an object that runs models on the shim `shim`: it must not run in a forked process as it is.
+    """Guard an object that runs models on the shim `shim` against runs in a forked process.
 
-    Raises ShimError in a forked process, if the parent process has started the threads of the framework.
+    The constructor and `enter` raise ShimError in a forked process, if a parent process had started the shim's threads.
     """
 
     def __init__(self, shim: Shim) -> None:
@@ -76,12 +79,13 @@ class ForkGuard:
         self._has_run = False
 
     def enter(self, renew: Callable[[], object]) -> None:
-        """Note a run. In a forked process, renew what the parent process has prepared, in its first run.
+        """Note a run of the guarded object, which the caller starts next.
 
-        `renew` prepares again, and returns the objects of the parent process, which are kept for the life of this
-        process. It is not called if the framework has not started its threads in the parent process.
+        `renew` prepares the object again in a forked process. It returns the objects of the parent process, which are
+        kept for the life of this process. It is called before the first run in a forked process, and only if the shim's
+        `threads_start` is None.
 
-        Raises ShimError if the framework has started its threads in the parent process, and cannot start them again.
+        Raises ShimError in a forked process, if a parent process had started the shim's threads.
         """
         if self._process != os.getpid():
             check_fork(self._shim)

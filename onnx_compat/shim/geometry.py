@@ -1,4 +1,7 @@
-"""Geometry of windows (Conv, pooling) and of resized axes (Resize), for native operators. Imported from the meanings."""
+"""Geometry of windows (Conv, pooling) and of resized axes (Resize), for native operators.
+
+The functions are imported from the meanings.
+"""
 
 from onnx_compat.ops.resize_scales import ResizedAxis, axes_from_scales, axes_from_sizes
 from onnx_compat.ops.resize_weights import nearest_index, source_positions

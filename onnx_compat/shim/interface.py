@@ -153,7 +153,10 @@ class Emitter:
         return self._node
 
     def has(self, primitive: str) -> bool:
-        """Whether the emitter implements a primitive or a native: by default, whether it has an attribute of this name."""
+        """Whether the emitter implements a primitive or a native.
+
+        By default: whether the emitter has an attribute of this name.
+        """
         return hasattr(self, primitive)
 
     def apply(self, primitive: str, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
@@ -186,8 +189,9 @@ class Emitter:
     def element(self, handle: Handle, index: Optional[int]) -> Handle:
         """Return the element at position `index` of an integer vector. With an `index` of None, read a scalar tensor.
 
-        A concrete emitter returns an int. Any other emitter returns an int if it knows the element, else a scalar handle. The
-        handle has the dtype `index_dtype`, or the vector's wider dtype if the element may exceed `index_dtype` (see `promote`).
+        A concrete emitter returns an int. Any other emitter returns an int if it knows the element, else a scalar
+        handle. The handle has the dtype `index_dtype`, or the vector's wider dtype if the element may exceed
+        `index_dtype` (see `promote`).
         """
         raise NotImplementedError
 
@@ -357,7 +361,7 @@ class Shim(abc.ABC):
         raise UnsupportedError("the shim %s quantises no file" % self.name)
 
     def needs_run(self, path: str, form: str) -> bool:
-        """Whether a file of `export` may have defects that only a run shows, and a run costs little. By default False."""
+        """Whether a file of `export` may have defects that only a run shows, and a run is cheap. By default False."""
         return False
 
     def load_converted(self, path: str, form: str) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:

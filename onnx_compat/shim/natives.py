@@ -49,7 +49,10 @@ def native(
 
 
 def declared_natives(emitter: Any) -> Dict[Tuple[str, str], Native]:
-    """Return a dict (domain, operator) -> `Native` of an emitter's methods that `native` declares, as `natives_of` does."""
+    """Return a dict (domain, operator) -> `Native` of an emitter's methods that the decorator `native` declares.
+
+    Methods whose `available(emitter)` is False are left out. Of two methods for one operator, the last by name counts.
+    """
     return natives_of({name: getattr(type(emitter), name) for name in dir(type(emitter))}, emitter)
 
 

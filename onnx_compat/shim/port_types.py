@@ -1,4 +1,7 @@
-"""Convert inputs and outputs of a file that has other dtypes than the model: integers with a scale, float32 for float64."""
+"""Convert inputs and outputs of a file that has other dtypes than the model.
+
+Such a file has integers with a scale in place of floats, or float32 in place of float64.
+"""
 
 from typing import Any, Dict, Mapping, Sequence
 
@@ -11,7 +14,7 @@ __all__ = ["from_port", "to_ports"]
 
 
 def to_ports(values: Mapping[str, Any], ports: Sequence[Port]) -> Dict[str, Any]:
-    """Return a copy of `values` (input name -> array), with arrays converted to the dtypes of the ports:
+    """Return a copy of `values` (input name -> array), with arrays converted to the dtypes of the ports.
 
     - A float array for an integer port with a quantization: round(real / scale) + zero point, clipped to the dtype.
     - A float64 array for a float32 port: a float32 array.

@@ -16,9 +16,9 @@ MOST_BYTES = 1 << 47
 def check_addressable(specs: Iterable[Spec], args: Sequence[Arg], params: Mapping[str, Any], layout: str) -> None:
     """Raise UnsupportedError if a tensor of a type in `specs`, or the padded image of a window, exceeds `MOST_BYTES`.
 
-    `args` and `params`: the arguments and the parameters of the primitive. If "window" is a `Window`, the first argument
-    is an image in this `layout`. Kernels may store it with its padding. A symbolic size counts as the lower bound that
-    `_least` gives, and a size below 1 as 1.
+    `args` and `params`: the arguments and the parameters of the primitive. If the parameter "window" is a `Window`, the
+    first argument is an image in this `layout`. Kernels may store it with its padding. A symbolic size counts as the
+    lower bound that `_least` gives, and a size below 1 as 1.
     """
     for spec in specs:
         _check(spec.shape, spec, "a tensor")

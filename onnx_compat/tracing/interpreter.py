@@ -288,9 +288,10 @@ class Interpreter:
 
 
 def _note_stored_elements(graph: Graph, outer: Optional[Scope]) -> None:
-    """Store in the trace how many elements the initializers of the graph have: it may fold as many.
+    """Store in the current trace how many elements the initializers of the graph have.
 
-    Does nothing for a subgraph, which has an `outer` scope.
+    Large values that the trace folds may have as many elements in total. Do nothing for a subgraph, which has an
+    `outer` scope.
     """
     if outer is None:
         shapes = [initializer.shape for initializer in graph.initializers.values()]

@@ -13,7 +13,10 @@ __all__ = ["check_program", "record_program", "start_trace"]
 
 
 def start_trace(emitter: Emitter, immediate: bool = False) -> Trace:
-    """Return a new trace for an emitter's target. If `immediate`, the emitter executes each node when it is recorded."""
+    """Return a new trace for an emitter's target.
+
+    If `immediate`, the emitter must be concrete: it executes each node when the node is recorded.
+    """
     return Trace(emitter.target, emitter if immediate else None)
 
 
@@ -34,7 +37,7 @@ def record_program(
 
     - Raises LimitError if an input exceeds the limit `tensor_elements`.
     - Raises VerificationError if the program has a defect, with ONNX_COMPAT_VERIFY=1.
-    - Errors of `function` pass.
+    - Errors of `function` propagate.
     """
     for port in inputs:
         check_tensor_size(port.shape, "the input '%s'" % port.name)

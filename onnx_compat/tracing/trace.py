@@ -77,7 +77,7 @@ class Trace:
         """Call `body` with a Tensor for each type in `specs`. Return a region of the recorded nodes and results.
 
         The results of `body` are the outputs of the region, stored in logical order. A size in `specs` may be None
-        (unknown) or a name: equal names become equal symbolic sizes. Errors of `body` pass.
+        (unknown) or a name: equal names become equal symbolic sizes. Errors of `body` propagate.
         """
         names: Dict[str, Dim] = {}
         region = Region([_name_open_sizes(Ref(spec), names) for spec in specs], self.target)
@@ -88,7 +88,7 @@ class Trace:
         """Append inputs and nodes to a recorded region that is not used yet. The results of `body` are its outputs.
 
         `specs` are the types of the new inputs. `body` gets the list of the outputs so far, and the list of the new
-        inputs, both as Tensors. Errors of `body` pass. Raises LimitError if a new input exceeds `tensor_elements`.
+        inputs, both as Tensors. Errors of `body` propagate. Raises LimitError if a new input exceeds `tensor_elements`.
         """
         added = tuple(_name_open_sizes(Ref(spec), {}) for spec in specs)
         outputs = [_tensor_of(output) for output in region.outputs]

@@ -33,7 +33,10 @@ Order = Optional[Tuple[int, ...]]
 
 
 def _arithmetic(name: str, reflected: bool = False) -> Callable[[Any, Any], "Tensor"]:
-    """Return a method for an operator of Tensor: it applies the primitive `name`; if `reflected`, to swapped operands."""
+    """Return a method for an arithmetic operator of Tensor: it applies the primitive `name` to the operands.
+
+    If `reflected`, the method swaps the operands.
+    """
 
     def method(self: Any, operand: Any) -> "Tensor":
         from onnx_compat.primitives import elementwise
