@@ -12,9 +12,9 @@ __all__ = ["called_functions", "describe_lost_parts", "omitted_inputs"]
 
 
 def omitted_inputs(model: "onnx.ModelProto") -> Dict[FunctionKey, FrozenSet[str]]:
-    """Return for each function the names of its inputs that some call omits.
+    """Return function key -> the names of the inputs that at least one call omits. Each function has an entry.
 
-    A call in another function omits an input too if it passes on an input that may be omitted.
+    A call in the body of a function F omits an input too if it passes an input of F for it that a call of F omits.
     """
     inputs = {function_key(function): list(function.input) for function in model.functions}
     omitted: Dict[FunctionKey, Set[str]] = {key: set() for key in inputs}
@@ -34,7 +34,10 @@ def omitted_inputs(model: "onnx.ModelProto") -> Dict[FunctionKey, FrozenSet[str]
 
 
 def _nodes_of(model: "onnx.ModelProto") -> "Iterator[Tuple[Optional[FunctionKey], onnx.NodeProto]]":
-    """Yield (key of the function that has the node, node) for every node; None for a node of a graph."""
+    """Yield (key of the function whose body has the node, node) for every node of the model, also in subgraphs.
+
+    The key is None for a node of the main graph or of a training graph.
+    """
     for graph in all_graphs(model):
         for node in walk(graph.node):
             yield None, node
@@ -44,13 +47,17 @@ def _nodes_of(model: "onnx.ModelProto") -> "Iterator[Tuple[Optional[FunctionKey]
 
 
 def called_functions(model: "onnx.ModelProto") -> Set[FunctionKey]:
-    """Return the keys of the functions that a node of the model or of another function calls."""
+    """Return the keys of the functions that a node of a graph or of a function body calls."""
     keys = {function_key(function) for function in model.functions}
     return keys & {call_key(node) for _, node in _nodes_of(model)}
 
 
 def describe_lost_parts(model: "onnx.ModelProto", keys: Collection[FunctionKey]) -> List[str]:
-    """Return what is lost if the functions in `keys` are inlined, as texts: uncalled functions, descriptions."""
+    """Return texts that say what the model loses if the functions in `keys` are inlined; an empty list for no loss.
+
+    - One text lists the functions that nothing calls: they are removed.
+    - One text lists the called functions that have a doc string or metadata, which are removed.
+    """
     called = called_functions(model)
     functions = [function for function in model.functions if function_key(function) in keys]
     uncalled = [function for function in functions if function_key(function) not in called]

@@ -21,9 +21,13 @@ _REPORT = "this is a defect of onnx-compat: please report it with the model"
 
 
 def check_form(result: "onnx.ModelProto", source: "onnx.ModelProto") -> List[str]:
-    """Check a model by onnx.checker, with strict shape inference. Neither model has large weights.
+    """Check a written model by onnx.checker and by strict shape inference. Return notes for the plan.
 
-    Return a note if it fails, and the source fails too. Raises ConversionError if only the result fails.
+    - result: the written model, without its large weights.
+    - source: the model that was converted, without its large weights.
+
+    The list is empty if the result passes. It has a note if both models fail. Raises ConversionError if only the result
+    fails.
     """
     problem = _problem_of(result)
     if problem is None:
@@ -35,7 +39,7 @@ def check_form(result: "onnx.ModelProto", source: "onnx.ModelProto") -> List[str
 
 
 def _problem_of(model: "onnx.ModelProto") -> Optional[str]:
-    """Return the first line of the error of onnx.checker; None if it accepts the model."""
+    """Return the first line of the error of onnx.checker or strict shape inference. None if both accept the model."""
     import onnx
 
     try:
@@ -49,15 +53,16 @@ def _problem_of(model: "onnx.ModelProto") -> Optional[str]:
 def compare_with_source(
     source: Tuple[WeightlessModel, Model], result: Tuple[WeightlessModel, Model], values: Dict[str, Any], folder: str
 ) -> List[str]:
-    """Run both models with the same generated inputs, and compare their outputs.
+    """Run both models with the same generated inputs, and compare their outputs. Return notes for the plan.
 
-    - source, result: each model as a weightless_model, and as `load` returns it. The `source` of the Model is what it was read
-      from.
-    - values: the inputs of the source that the result no longer has.
-    - folder: a folder for temporary files.
+    - source, result: (the model as a `WeightlessModel`, the model as `load` returns it). `Model.source` is what the
+      model was read from.
+    - values: input name -> value, for the inputs of the source that the result no longer has.
+    - folder: an existing folder for temporary files.
 
-    Return notes: why the models could not be compared, or that the result is run by the reference. Raises
-    ConversionError if the result does not run, or differs.
+    A note says why the models are not compared, or that the reference ran the result. They are not compared if the
+    source draws random numbers or does not run. Raises ConversionError if the result does not run, or if an output
+    differs.
     """
     from onnx_compat.verification.generate import generate
     from onnx_compat.verification.oracle import run_oracle
@@ -81,10 +86,12 @@ def compare_with_source(
 
 
 def _runnable(weightless_model: WeightlessModel, model: Model, folder: str) -> Model:
-    """Return a large model whose source is a file that onnxruntime loads without a second copy of the weights.
+    """Return a Model whose source is a file that onnxruntime loads without a second copy of the weights.
 
-    onnxruntime 1.31 copies the weights of Constant nodes, and bytes in memory, but maps external data. So such a model is
-    written to `folder` with external data.
+    - `model` itself, if its source is a path and all its large weights are initializers of the main graph.
+    - Otherwise a copy, which is written to the new folder `folder` with external data.
+
+    onnxruntime 1.31 copies the weights of Constant nodes, and bytes in memory, but maps external data.
     """
     storages = {storage for tensor, storage in stored_tensors(weightless_model.proto) if is_marked(tensor)}
     if isinstance(model.source, str) and storages <= {MAIN}:
@@ -113,6 +120,11 @@ def _draws_random_numbers(model: Model) -> bool:
 
 
 def _compare(result: Model, actual: List[Any], expected: List[Any]) -> None:
+    """Raise ConversionError if an output in `actual` differs from that in `expected`. Otherwise do nothing.
+
+    Both lists have the order of the outputs of `result`. A model with quantizing nodes may differ more than another
+    model.
+    """
     from onnx_compat.verification.criterion import choose_criterion
     from onnx_compat.verification.quantizing_nodes import quantizing_nodes
 

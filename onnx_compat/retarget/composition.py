@@ -43,9 +43,16 @@ Reads = Dict[str, Fact]
 
 
 def compose_node(node: "onnx.NodeProto", facts: NodeFacts, names: Names, opset: int) -> Composed:
-    """Return the nodes that compute a node's results with the operators of an opset.
+    """Compose a node: return nodes that compute its results with the operators of an opset.
 
-    Raises Inexpressible or an OnnxCompatError if that fails.
+    - facts: the facts of `node`.
+    - names: the names in use, to which the names of new values and nodes are added.
+    - opset: the version of ai.onnx.
+
+    Raises Inexpressible if the node cannot be composed: its types are not known, a call of its function sets an
+    attribute, its subgraphs have large weights, or a result is no tensor.
+
+    Raises an OnnxCompatError if the trace fails or the operators of the opset do not suffice.
     """
     form = write_form(node, facts, names, opset)
     if form is not None:
@@ -80,14 +87,15 @@ def compose_node(node: "onnx.NodeProto", facts: NodeFacts, names: Names, opset: 
 
 
 def _choose_axis(node: "onnx.NodeProto", facts: NodeFacts, names: Names, opset: int) -> Optional[Composed]:
-    """Compose a node for each axis that its axis input can name. Return nodes that choose an axis by If at run time.
+    """Compose a CumSum, CumProd or DFT for each axis, and choose one of the results by nested Ifs at run time.
 
-    An axis that is invalid for the operator is left out. Returns None in these cases:
+    Return the nodes. An axis that is invalid for the operator is left out. Return None in these cases:
 
-    - The operator has no axis input, the node has none, or its axis is known.
+    - The operator is another one, the node has no axis input, or its axis is known.
     - The rank of the data is not known, or every axis is invalid.
 
-    Raises Inexpressible, or an OnnxCompatError other than InvalidModelError, if a valid axis cannot be composed.
+    Raises Inexpressible, or an OnnxCompatError other than InvalidModelError, if a valid axis cannot be composed. Raises
+    Inexpressible also if the dtype of the data is not known.
     """
     position = _AXIS_INPUTS.get(node.op_type)
     rank = facts.input(0).rank
@@ -119,9 +127,11 @@ def _choose_axis(node: "onnx.NodeProto", facts: NodeFacts, names: Names, opset: 
 
 
 def _resize_at_run_time(node: "onnx.NodeProto", facts: NodeFacts, names: Names, opset: int) -> Optional[Composed]:
-    """Return a Resize, composed, whose scales or sizes are only known when the model runs. None: another operator.
+    """Compose a Resize whose scales or sizes are only known when the model runs. Return its nodes.
 
-    Raises Inexpressible if a type is not known, and NeedsKnownError for a Resize that crops or reduces aliases.
+    Return None for another operator, for a Resize before opset 11, and for a node that the trace did not see.
+
+    Raises Inexpressible if a type is not known, and NeedsKnownError for a Resize that crops or has `antialias`.
     """
     from onnx_compat.onnx_shim.emitter import OnnxEmitter
     from onnx_compat.onnx_shim.operator_sets import OperatorOffer
@@ -151,9 +161,14 @@ def _resize_at_run_time(node: "onnx.NodeProto", facts: NodeFacts, names: Names, 
 def _emit(
     traced: GraphNode, node: "onnx.NodeProto", reads: Reads, names: Names, opset: int, all_known: bool
 ) -> Composed:
-    """Record the node alone, and write the program. `all_known`: whether known vectors of floats are constants too.
+    """Trace a graph of the node alone. Return the nodes of the recorded program.
 
-    Raises Inexpressible if the node gives a sequence, a map or an optional.
+    - traced, node: the same node, as a GraphNode and as a NodeProto.
+    - reads: name -> fact, for each value that the node reads.
+    - all_known: whether a known float tensor of several elements is a constant of the graph. Otherwise it is an input.
+
+    Raises Inexpressible if a result is a sequence, a map or an optional, or if the type of an input is not known.
+    Raises NeedsKnownError if an input must be a constant, and any other OnnxCompatError of the trace.
     """
     from onnx_compat.onnx_shim.emitter import OnnxEmitter
     from onnx_compat.onnx_shim.operator_sets import OperatorOffer
@@ -175,7 +190,11 @@ def _emit(
 
 
 def _write(program: Program, node: "onnx.NodeProto", names: Names, offer: "OperatorOffer") -> Composed:
-    """Return the nodes of a program that computes a node. Its ports have the names of values of the model."""
+    """Write a program with the operators that `offer` has. Return its nodes and initializers.
+
+    `node` is the node that the program computes; new names begin with the name of this node. The ports of the program
+    have the names of the values that the node reads and computes.
+    """
     from onnx_compat.onnx_shim.emission import emit_fragment
 
     base = node.name or next(filter(None, node.output), node.op_type)
@@ -196,9 +215,10 @@ def _write(program: Program, node: "onnx.NodeProto", names: Names, offer: "Opera
 
 
 def _graph_of(traced: GraphNode, reads: Reads, all_known: bool) -> Graph:
-    """Return a graph of the node alone. Its inputs are the values that the node reads, unless they are constants.
+    """Return a graph whose only node is `traced`. Its inputs and constants are the values in `reads` (name -> fact).
 
-    `all_known`: whether known vectors of floats are constants too.
+    A known value becomes a constant, any other value an input. `all_known`: whether this holds also for a float tensor
+    of several elements, which is an input otherwise. Raises Inexpressible if the type of an input is not known.
     """
     inputs: List[ValueInfo] = []
     constants: Dict[str, Initializer] = {}
@@ -214,7 +234,11 @@ def _graph_of(traced: GraphNode, reads: Reads, all_known: bool) -> Graph:
 
 
 def _type_of(fact: Fact, symbols: Dict[Any, str]) -> Type:
-    """Return the type of a value. Equal symbolic sizes get one name. Raises Inexpressible if the type is not known."""
+    """Return the tensor type of a value. Raises Inexpressible if its dtype or its rank is not known.
+
+    A symbolic size becomes a name. `symbols` maps symbolic sizes to names and gets an entry for each new size, so equal
+    sizes of several values have one name.
+    """
     if fact.dtype is None or fact.shape is None:
         raise Inexpressible("the type of a value that it reads is not known")
     extents = fact.shape if fact.extents is None else fact.extents

@@ -60,16 +60,23 @@ def retarget(
 def plan(
     model: ModelSource, opset: Optional[int] = None, ir_version: Optional[int] = None, inline_functions: bool = False
 ) -> RetargetPlan:
-    """Return what `retarget` would do with each node. It has the same arguments and errors; a refused node is no error."""
+    """Return the plan of a retargeting: the outcome of each node. No model is returned or written.
+
+    The arguments are those of `retarget`. A refused node is listed in the plan and raises nothing. Raises
+    InvalidModelError and ConversionError as `retarget` does.
+    """
     return _change(model, OnnxOptions(opset, ir_version, inline_functions)).plan
 
 
 class Preparation(NamedTuple):
-    """A conversion before anything is written.
+    """A conversion in memory, before anything is written.
 
-    - source: the model, with its inputs fixed, and the same model as `load` returns it.
-    - result: the converted model, unless `plan` has a refused node.
-    - data_file: the file that gets the large weights; None: they stay where they are.
+    - source: the model before the retargeting, with its inputs fixed.
+    - model: the model as `load` returns it, before its inputs are fixed.
+    - result: the converted model. It must not be written if `plan` has a refused node.
+    - plan: the outcome of each node, and notes.
+    - destination: the path of the model to write.
+    - data_file: the path of the file that gets the large weights. None: they stay where they are.
     """
 
     source: WeightlessModel
@@ -87,11 +94,14 @@ def prepare(
     shapes: Optional[Shapes] = None,
     values: Optional[Mapping[str, Any]] = None,
 ) -> Preparation:
-    """Return a conversion before anything is written. Arguments are those of `write_onnx`.
+    """Convert a model in memory, and check its form. Nothing is written.
 
-    - shapes, values: see `fix_inputs`. None: no input is fixed.
+    - path: the path of the file to write later.
+    - shapes: input name -> sizes to fix. values: input name -> value to fix. See `fix_inputs`. None: no input is fixed.
 
-    Raises as `write_onnx` does, except for a refused node.
+    A refused node is in the plan of the result and raises nothing. Raises InvalidModelError for an invalid model,
+    InputError for wrong shapes or values, and ConversionError for a wrong option or path. Raises it also if
+    onnx.checker refuses only the converted model.
     """
     target = absolute_path(path)
     Destination(target, [model])  # refuses a path that cannot be written before any work is done
@@ -118,11 +128,14 @@ def write_onnx(
     shapes: Optional[Shapes] = None,
     values: Optional[Mapping[str, Any]] = None,
 ) -> Tuple[str, RetargetPlan]:
-    """Write a model as an ONNX file. Return the absolute path, and the plan with notes of the checks.
+    """Write a model as an ONNX file. Return (absolute path, plan with notes of the checks).
 
-    - shapes, values: see `fix_inputs`.
+    - model: a path, bytes, a ModelProto or a Model. path: the path of the file to write.
+    - options: the opset, the IR version, the place of the weights, and whether the result is simplified and verified.
+    - shapes: input name -> sizes to fix. values: input name -> value to fix. See `fix_inputs`. None: no input is fixed.
 
-    A conversion that fails leaves nothing behind. Raises as `onnx_compat.convert` does.
+    A failed conversion leaves nothing behind. Raises UnsupportedError for a refused node, ConversionError if a check
+    fails, and otherwise as `onnx_compat.convert` does.
     """
     source, loaded, result, made_plan, destination, data_file = prepare(model, path, options, shapes, values)
     if made_plan.first_refusal is not None:
@@ -161,9 +174,12 @@ def _change(
     shapes: Optional[Shapes] = None,
     values: Optional[Mapping[str, Any]] = None,
 ) -> _Change:
-    """Return a converted model, in memory. Raises as `prepare` does.
+    """Convert a model in memory. Return it with its source and its plan.
 
-    - shapes, values: see `fix_inputs`. None: no input is fixed.
+    - shapes: input name -> sizes to fix. values: input name -> value to fix. See `fix_inputs`. None: no input is fixed.
+
+    The first attempt leaves out all large weights. If a node is refused because its subgraphs have large weights, a
+    second attempt reads these weights. Raises InvalidModelError, InputError and ConversionError as `prepare` does.
     """
     from onnx_compat.retarget.composition import LARGE_WEIGHT
 
@@ -180,10 +196,12 @@ def _try_change(
     values: Optional[Mapping[str, Any]],
     only_main: bool,
 ) -> _Change:
-    """Return a converted model, in memory. Raises as `prepare` does.
+    """Convert a model in memory, in one attempt. Return it with its source and its plan.
 
-    - shapes, values: see `fix_inputs`. None: no input is fixed.
-    - only_main: whether large weights stay in the model, unless they are initializers of the main graph.
+    - shapes: input name -> sizes to fix. values: input name -> value to fix. See `fix_inputs`. None: no input is fixed.
+    - only_main: whether only large initializers of the main graph are left out. Otherwise all large weights are.
+
+    Raises InvalidModelError, InputError and ConversionError as `prepare` does.
     """
     from onnx_compat.retarget.composition import compose_node
 
@@ -201,7 +219,10 @@ def _try_change(
 
 
 def _link_data_files(weightless_model: WeightlessModel, folder: str) -> None:
-    """Give the data files that stay beside the source a name in the scratch folder, so that the result can be loaded."""
+    """Link the external data files of the source into `folder`, so that a result there can be loaded for the checks.
+
+    A file is copied if the file system has no hard links.
+    """
     locations = {
         entry.value
         for tensor, _ in stored_tensors(weightless_model.proto)
@@ -220,9 +241,11 @@ def _link_data_files(weightless_model: WeightlessModel, folder: str) -> None:
 
 
 def _read_checked(model: ModelSource, only_main: bool) -> Tuple[WeightlessModel, Model]:
-    """Return a model as a weightless_model, and as `load` returns it. `only_main`: as for `_try_change`.
+    """Read a model. Return (the model without its large weights, the same model as `load` returns it).
 
-    Raises as `load` does, and InvalidModelError for a damaged model that `load` accepts.
+    `only_main`: whether only large initializers of the main graph are left out.
+
+    Raises the errors of `load`, and InvalidModelError for a damaged model that `load` accepts.
     """
     try:
         weightless_model = _read(model, only_main)
@@ -238,12 +261,13 @@ def _read_checked(model: ModelSource, only_main: bool) -> Tuple[WeightlessModel,
 
 
 def _read(model: ModelSource, only_main: bool) -> WeightlessModel:
+    """Read a model without its large weights. `only_main`: only large initializers of the main graph are left out."""
     folder = model.data_folder if isinstance(model, Model) else None
     return read_weightless_model(_source_of(model), folder, only_main)
 
 
 def _source_of(model: ModelSource) -> Any:
-    """Return what a model is read from. A Model that was made in memory is written as a ModelProto."""
+    """Return the path, bytes or ModelProto that a model is read from. A Model made in memory gives a ModelProto."""
     from onnx_compat.model.write import to_proto
 
     if isinstance(model, Model):
@@ -252,7 +276,11 @@ def _source_of(model: ModelSource) -> Any:
 
 
 def _fix_ports(proto: "onnx.ModelProto", fixed: Model, values: Mapping[str, Any]) -> None:
-    """Write the fixed sizes and values of inputs into `proto`, in place. An input with a value becomes an initializer."""
+    """Write the fixed sizes and values of inputs into `proto`, in place. An input with a value becomes an initializer.
+
+    `fixed`: the model that `fix_inputs` returned, which has the sizes and the values. Only the names in `values` are
+    used.
+    """
     types = {port.name: port.type for port in fixed.graph.inputs}
     for position in reversed(range(len(proto.graph.input))):
         port = proto.graph.input[position]
@@ -272,6 +300,7 @@ def _fix_ports(proto: "onnx.ModelProto", fixed: Model, values: Mapping[str, Any]
 
 
 def _store(proto: "onnx.ModelProto", fixed: Model, name: str) -> None:
+    """Copy the initializer `name` from the Model `fixed` to `proto`. It replaces an initializer of that name."""
     import onnx
 
     initializer = fixed.graph.initializers[name]
@@ -289,7 +318,7 @@ def _store(proto: "onnx.ModelProto", fixed: Model, name: str) -> None:
 
 
 def _simplify(weightless_model: WeightlessModel) -> None:
-    """Simplify the model of `weightless_model` in place. Large weights are read when they are needed."""
+    """Simplify `weightless_model.proto`, and strip its new large weights. Weights are read when they are needed."""
     from onnx_compat.simplify.simplification import simplify_loaded
 
     weightless_model.proto = simplify_loaded(weightless_model.proto, weightless_model.load())[0]

@@ -16,22 +16,29 @@ _REPLACEABLE = 4
 
 
 def replaceable_inputs(model: "onnx.ModelProto") -> List[str]:
-    """Return the names of the inputs with a default that a caller may replace."""
+    """Return the names of the inputs with a default that a caller may replace, in the order of the inputs.
+
+    The list is empty before IR version 4.
+    """
     stored = {tensor.name for tensor in model.graph.initializer} if model.ir_version >= _REPLACEABLE else set()
     return [port.name for port in model.graph.input if port.name in stored]
 
 
 def fix_defaults(model: "onnx.ModelProto", names: Collection[str]) -> None:
-    """Remove inputs from the model, so that their defaults are constants."""
+    """Remove the inputs `names` from the model, in place. Their initializers stay, so the defaults become constants."""
     for position in reversed(range(len(model.graph.input))):
         if model.graph.input[position].name in names:
             del model.graph.input[position]
 
 
 def needed_defaults(model: "onnx.ModelProto", needed: Iterable[str]) -> List[str]:
-    """Return the inputs whose defaults decide the values or the shapes in `needed`, in the order of the inputs.
+    """Return the names of the inputs that must be fixed to their defaults, so that the values `needed` are known.
 
-    An integer may decide a shape. A float decides a value that depends on no required input.
+    An input counts if its default is replaceable and small, and if a needed value is or depends on the input. A float
+    input that is not itself needed counts only if the needed value depends on no required input. Any other dtype counts
+    always, because it may decide a shape.
+
+    The result has the order of the inputs.
     """
     inputs = replaceable_inputs(model)
     small = {tensor.name: tensor for tensor in model.graph.initializer if tensor.name in inputs and is_small(tensor)}
@@ -49,7 +56,11 @@ def needed_defaults(model: "onnx.ModelProto", needed: Iterable[str]) -> List[str
 
 
 def _reads_of_values(model: "onnx.ModelProto") -> Dict[str, Tuple[str, ...]]:
-    """Return for each value all names that its node of the main graph reads, with those of the node's subgraphs."""
+    """Return value name -> the names that the value may depend on.
+
+    These are all names that its node reads. For a value in a subgraph, the node of the main graph around it counts. The
+    names that nodes of its subgraphs read, and the outputs of the subgraphs, are included.
+    """
     reads: Dict[str, Tuple[str, ...]] = {}
     for node in model.graph.node:
         inner = list(walk([node]))
@@ -63,7 +74,7 @@ def _reads_of_values(model: "onnx.ModelProto") -> Dict[str, Tuple[str, ...]]:
 
 
 def _sources(name: str, reads: Dict[str, Tuple[str, ...]]) -> Set[str]:
-    """Return the names of all values that a value depends on, itself included."""
+    """Return the names of all values that a value depends on, itself included. `reads`: see `_reads_of_values`."""
     sources: Set[str] = set()
     waiting = [name]
     while waiting:
