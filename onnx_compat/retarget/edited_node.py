@@ -18,11 +18,11 @@ AttributeValue = Any
 
 
 class Inexpressible(Exception):
-    """Raised by a rule if the other version cannot express a node by its form alone. The text is the reason."""
+    """Raised if a node has no form at the target, or cannot be composed. The text is the reason."""
 
 
 class UnknownValue(Inexpressible):
-    """Raised by a rule that needs the elements of an input which no constant gives. `name`: the name of the input."""
+    """Raised by a rule that needs the elements of an input that are not known. `name`: the name of the input."""
 
     def __init__(self, name: str) -> None:
         super().__init__("the value of '%s' is not a constant of the model" % name)
@@ -30,7 +30,11 @@ class UnknownValue(Inexpressible):
 
 
 class NewConstant(NamedTuple):
-    """A constant that the new form of a node reads as an input: a placeholder name, a label, elements and dtype."""
+    """A constant that the new form of a node reads as an input.
+
+    - placeholder: the name that the input has until the constant gets a name.
+    - label: the end of the constant's name.
+    """
 
     placeholder: str
     label: str
@@ -39,12 +43,12 @@ class NewConstant(NamedTuple):
 
 
 class EditedNode:
-    """A node while rules change its form.
+    """A copy of a node that rules edit for another version of its operator. The node itself stays.
 
-    - proto: the NodeProto, a copy that the rules edit.
-    - facts: returns the types, shapes and known values of the inputs and outputs of the original node.
-    - constants: the constants that the new form reads. An input has the placeholder of its constant as its name.
-    - caveats: where the new form may differ, as texts for the plan.
+    - proto: the copy of the NodeProto.
+    - facts: a function that returns the types, shapes and known values of the original node's inputs and outputs.
+    - constants: the new constants that the copy reads. An input has the placeholder of its constant as its name.
+    - caveats: in which cases the results of the copy may differ, as texts for the plan.
     """
 
     def __init__(self, node: "onnx.NodeProto", facts: Callable[[], NodeFacts]) -> None:
@@ -62,7 +66,7 @@ class EditedNode:
     # attributes
 
     def get(self, name: str, default: AttributeValue = None) -> AttributeValue:
-        """Return the value of an attribute: int, float, str, list, TensorProto or GraphProto. `default` without it.
+        """Return the value of an attribute: int, float, str, list, TensorProto or GraphProto. `default` if absent.
 
         Raises Inexpressible for a reference to an attribute of a function, whose value each call sets.
         """
@@ -80,7 +84,10 @@ class EditedNode:
         return any(attribute.name == name for attribute in self.proto.attribute)
 
     def set(self, name: str, value: AttributeValue) -> None:
-        """Set an attribute, at the position of the old one or at the end."""
+        """Set an attribute to a Python value. It replaces an attribute of that name, or comes last.
+
+        An empty list becomes an attribute of type INTS.
+        """
         import onnx
 
         if isinstance(value, list) and not value:  # onnx cannot tell the type of an empty list
@@ -94,7 +101,7 @@ class EditedNode:
         self.proto.attribute.append(attribute_proto)
 
     def drop(self, *names: str) -> None:
-        """Remove attributes, as far as the node has them."""
+        """Remove the attributes with these names. Names that the node does not have are ignored."""
         kept = [attribute for attribute in self.proto.attribute if attribute.name not in names]
         if len(kept) < len(self.proto.attribute):
             kept = [type(attribute).FromString(attribute.SerializeToString()) for attribute in kept]
@@ -102,9 +109,10 @@ class EditedNode:
             self.proto.attribute.extend(kept)
 
     def drop_default(self, name: str, default: AttributeValue, also: Sequence[AttributeValue] = ()) -> None:
-        """Remove an attribute that the other version lacks. Raises Inexpressible for a value that has an effect.
+        """Remove the attribute `name`, which the other version lacks, if its value has no effect.
 
-        `default` and the values in `also` have no effect. A list of ones counts as a default of ().
+        Raises Inexpressible for a value that has an effect. `default` and the values in `also` have none. A `default`
+        of () stands for a list of ones of any length.
         """
         value = self.get(name, default)
         value = list(value) if isinstance(value, (list, tuple)) or hasattr(value, "append") else value
@@ -122,7 +130,7 @@ class EditedNode:
         return index < len(self.proto.output) and bool(self.proto.output[index])
 
     def fact(self, index: int) -> Fact:
-        """Return the fact of an input. Nothing is known of an omitted input."""
+        """Return the fact of input number `index` of the edited node. `NO_FACT` for an omitted or missing input."""
         if not self._has_facts:
             self._has_facts = True
             known_facts = dict(zip(self._inputs, self._infer_facts().inputs))
@@ -130,20 +138,26 @@ class EditedNode:
         return self._facts.get(self.proto.input[index], NO_FACT) if index < len(self.proto.input) else NO_FACT
 
     def extents(self, index: int) -> Optional[Sequence[Optional[Extent]]]:
-        """Return the sizes of an input, where equal symbolic sizes are equal objects. None if its rank is not known."""
+        """Return the sizes of an input: ints and symbolic sizes (`Dim`). None if its rank is not known.
+
+        A size that is not known at all is None.
+        """
         fact = self.fact(index)
         return fact.shape if fact.extents is None else fact.extents
 
     def output_shape(self, index: int) -> Shape:
-        """Return the shape of an output; None if its rank is not known."""
+        """Return the shape of an output of the original node; None if its rank is not known."""
         return self._infer_facts().output(index).shape
 
     def output_rank(self, index: int) -> Optional[int]:
-        """Return the rank of an output; None if it is unknown."""
+        """Return the rank of an output of the original node; None if it is unknown."""
         return self._infer_facts().output(index).rank
 
     def set_input(self, index: int, name: str) -> None:
-        """Set an input. Inputs before it that do not exist become omitted inputs. Omitted inputs at the end vanish."""
+        """Make the value `name` input number `index`; "" omits the input.
+
+        Missing inputs before it become omitted inputs. Then omitted inputs at the end of the list are removed.
+        """
         while len(self.proto.input) <= index:
             self.proto.input.append("")
         self.proto.input[index] = name
@@ -151,12 +165,12 @@ class EditedNode:
             del self.proto.input[-1]
 
     def drop_input(self, index: int) -> None:
-        """Omit an input; if it is the last, remove it."""
+        """Omit an input. Omitted inputs at the end of the list are removed."""
         if index < len(self.proto.input):
             self.set_input(index, "")
 
     def add_input(self, index: int, label: str, value: object, dtype: DType = int64) -> None:
-        """Make a new constant an input. `label` is the end of its name."""
+        """Make a new constant of the elements `value` input number `index`. `label` is the end of its name."""
         array = np.asarray(value, dtype.numpy)
         placeholder = "\0%d" % len(self.constants)
         self.constants.append(NewConstant(placeholder, label, array, dtype))
@@ -180,7 +194,10 @@ class EditedNode:
         return dtype
 
     def array_of(self, index: int) -> np.ndarray:
-        """Return the elements of an input. Raises UnknownValue if they are only known when the model runs."""
+        """Return the elements of an input as a carrier array.
+
+        Raises UnknownValue if they are not known: they are computed at run time, or they are too many to be kept.
+        """
         value = self.fact(index).value
         if value is None:
             raise UnknownValue(self.proto.input[index])
@@ -191,6 +208,6 @@ class EditedNode:
         return [int(item) for item in self.array_of(index).reshape(-1)]
 
     def size(self, index: int, axis: int) -> Optional[int]:
-        """Return the size of an axis of an input; None if it is unknown or symbolic, or there is no such axis."""
+        """Return the size of an axis of an input. None if it is unknown or symbolic, or if the input lacks the axis."""
         shape = self.fact(index).shape
         return shape[axis] if shape is not None and -len(shape) <= axis < len(shape) else None

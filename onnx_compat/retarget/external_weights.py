@@ -39,16 +39,21 @@ _DTYPES = {
 
 
 def _is_external(tensor: "onnx.TensorProto") -> bool:
-    """Whether the source has the data of a tensor in another file."""
+    """Whether the source has the data of a tensor in another file.
+
+    True also if `embed_small_tensors` has embedded the data. False for a stripped tensor, whose data is in the source.
+    """
     if any(entry.key == _EMBEDDED for entry in tensor.external_data):
         return True
     return tensor.data_location == tensor.EXTERNAL and not is_marked(tensor)
 
 
 def embed_small_tensors(weightless_model: WeightlessModel, only_main: bool = False) -> None:
-    """Read external data that a trace needs into the model, in place: of small tensors, and of those without stand-in.
+    """Read the external data that a trace needs into the model, in place. `restore_external_data` undoes this.
 
-    `restore_external_data` takes that back. `only_main`: whether only initializers of the main graph have stand-ins.
+    A trace needs tensors of at most 4096 elements, complex tensors, and tensors that no stand-in can replace. Stand-ins
+    can replace initializers and the tensors of Constant nodes; with `only_main`, only initializers of the main graph.
+
     Raises InvalidModelError for external data that cannot be read.
     """
     folder = weightless_model.data_folder
@@ -64,7 +69,7 @@ def embed_small_tensors(weightless_model: WeightlessModel, only_main: bool = Fal
 
 
 def restore_external_data(proto: "onnx.ModelProto") -> None:
-    """Remove what `embed_small_tensors` has read from the model, in place."""
+    """Undo `embed_small_tensors`, in place: remove the embedded data, and refer to the external data again."""
     for tensor, _ in stored_tensors(proto):
         if _take_entry(tensor, _EMBEDDED):
             tensor.ClearField("raw_data")
@@ -72,7 +77,7 @@ def restore_external_data(proto: "onnx.ModelProto") -> None:
 
 
 def _take_entry(tensor: "onnx.TensorProto", key: str) -> bool:
-    """Remove an entry of `external_data` of `tensor`, in place. Return whether the entry was there."""
+    """Remove the entry `key` from `external_data` of `tensor`, in place. Return whether the entry was there."""
     positions = [position for position, entry in enumerate(tensor.external_data) if entry.key == key]
     for position in positions:
         del tensor.external_data[position]
@@ -80,11 +85,18 @@ def _take_entry(tensor: "onnx.TensorProto", key: str) -> bool:
 
 
 def choose_data_file(external_data: Optional[str], weightless_model: WeightlessModel, target: str) -> Optional[str]:
-    """Return the name of the data file to write beside the path `target`. None: weights stay where they are.
+    """Return the name of the data file to write beside the path `target`. None: the weights stay where they are.
 
-    `external_data`: a file name, "safetensors", "keep", or None. None keeps the data files of a source in the same
-    folder, and writes one for a source elsewhere. Raises ConversionError for a name with a folder, for the name of the
-    target, and for "keep" if the source is in another folder.
+    `external_data` has one of these values:
+
+    - A file name, without a folder.
+    - "safetensors": the name of the target, with the suffix .safetensors.
+    - "keep": no data file is written.
+    - None: a data file is written only if the source has external data in another folder than that of the target. It
+      has the suffix .onnx.data.
+
+    Raises ConversionError for a name with a folder, for the name of the target, and for "keep" if the source has
+    external data in another folder.
     """
     stem = os.path.splitext(os.path.basename(target))[0]
     has_external_data = any(_is_external(tensor) for tensor, _ in stored_tensors(weightless_model.proto))
@@ -117,7 +129,12 @@ class MovableWeight(NamedTuple):
 
 
 def movable_weights(weightless_model: WeightlessModel, path: str, constants: bool = False) -> List[MovableWeight]:
-    """Return the tensors that `move_weights` moves, with the same arguments."""
+    """Return the tensors that `move_weights` writes to the file `path`.
+
+    These are the tensors with external data, and the initializers of at least 1024 bytes. With `constants`, the
+    stripped tensors of Constant nodes are included. Strings are left out. For a path with the suffix .safetensors, so
+    are tensors of a dtype that this format lacks.
+    """
     is_safetensors = path.lower().endswith(".safetensors")
     moved: List[MovableWeight] = []
     for tensor, storage in stored_tensors(weightless_model.proto):
@@ -132,12 +149,15 @@ def movable_weights(weightless_model: WeightlessModel, path: str, constants: boo
 
 
 def move_weights(weightless_model: WeightlessModel, path: str, constants: bool = False) -> None:
-    """Write the large weights of a model to `path`, and let the weightless_model refer to them.
+    """Write the large weights of a model to the file `path`, and make `weightless_model` refer to them, in place.
 
-    The large weights are the tensors with external data, and the initializers of at least `_SMALLEST` bytes. A path with
-    the suffix .safetensors gets that format; a weight of a dtype that it lacks is stored in the model.
+    The large weights are the tensors with external data, and the initializers of at least 1024 bytes. `constants`:
+    whether the stripped tensors of Constant nodes are moved too.
 
-    `constants`: whether the large tensors of Constant nodes are moved too.
+    A path with the suffix .safetensors gets that format. A weight of a dtype that the format lacks is stored in the
+    model.
+
+    Raises InvalidModelError for external data that cannot be read.
     """
     moved = movable_weights(weightless_model, path, constants)
     is_safetensors = path.lower().endswith(".safetensors")
@@ -160,7 +180,10 @@ def _is_complex(tensor: "onnx.TensorProto") -> bool:
 
 
 def _raw_blocks(weightless_model: WeightlessModel, tensor: "onnx.TensorProto", folder: Folder) -> Iterator[Any]:
-    """Yield the bytes that raw_data of a tensor has. Raises InvalidModelError if they cannot be read."""
+    """Yield the data of a tensor in blocks of bytes, in the form of `TensorProto.raw_data`.
+
+    `folder` reads external data. Raises InvalidModelError for external data that cannot be read.
+    """
     if tensor.data_location == tensor.EXTERNAL and not is_marked(tensor):
         entries = {entry.key: entry.value for entry in tensor.external_data}
         needed = stored_size(DType.of(tensor.data_type), element_count(tensor))
@@ -173,7 +196,10 @@ def _raw_blocks(weightless_model: WeightlessModel, tensor: "onnx.TensorProto", f
 
 
 def _embed(weightless_model: WeightlessModel, tensor: "onnx.TensorProto") -> None:
-    """Store a tensor with external data in the model of `weightless_model`, in place: its data becomes a payload."""
+    """Make the external data of a tensor a payload, in place, so that `WeightlessModel.write` stores it in the model.
+
+    `tensor` is a tensor of `weightless_model`.
+    """
     source = type(tensor)()
     source.CopyFrom(tensor)
     tensor.ClearField("external_data")
@@ -187,9 +213,9 @@ def _embed(weightless_model: WeightlessModel, tensor: "onnx.TensorProto") -> Non
 
 
 def _layout(moved: List[MovableWeight], is_safetensors: bool) -> Tuple[List[int], bytes]:
-    """Return the offset of each weight in the file, and the bytes before the first.
+    """Return (offset of each weight in the file, bytes of the header).
 
-    `is_safetensors`: whether a header comes first and no gaps follow. Else each offset is aligned.
+    A safetensors file has a header, and no gaps. Otherwise the header is empty, and each offset is a multiple of 4096.
     """
     offsets: List[int] = []
     if not is_safetensors:
@@ -216,7 +242,7 @@ def _layout(moved: List[MovableWeight], is_safetensors: bool) -> Tuple[List[int]
 
 
 def _refer(tensor: "onnx.TensorProto", location: str, offset: int, size: int) -> None:
-    """Let a tensor refer to external data. Its own data is removed."""
+    """Make a tensor refer to `size` bytes at `offset` of the file `location`, in place. Its own data is removed."""
     for field in ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data", "external_data"):
         tensor.ClearField(field)
     tensor.data_location = tensor.EXTERNAL

@@ -38,7 +38,13 @@ _FREE_INITIALIZERS = 4
 
 
 class TypeUse(NamedTuple):
-    """A use of an element type: its number, and the place as a `NodeOutcome` names it."""
+    """A place in a model that uses an element type.
+
+    - number: the number of the type in TensorProto.DataType.
+    - name: the name of the node, tensor or value.
+    - operator: the operator of the node; else "initializer", "sparse initializer" or "value".
+    - function: the name of the function that has the node; "" for any other place.
+    """
 
     number: int
     name: str
@@ -47,11 +53,12 @@ class TypeUse(NamedTuple):
 
 
 def element_types(model: "onnx.ModelProto") -> List[TypeUse]:
-    """Return the uses of element types: by nodes, initializers and declared values."""
+    """Return the uses of element types: in attributes of nodes, initializers and declared values of graphs."""
     return [use for use in _types_in(model) if use.number]
 
 
 def _types_in(model: "onnx.ModelProto") -> Iterator[TypeUse]:
+    """Yield the uses of element types in the model. The number is 0 where no type is set."""
     bodies = [(graph.node, "") for graph in all_graphs(model)]
     bodies += [(function.node, function.name) for function in model.functions]
     for nodes, function in bodies:
@@ -68,6 +75,7 @@ def _types_in(model: "onnx.ModelProto") -> Iterator[TypeUse]:
 
 
 def _types_in_attributes(node: "onnx.NodeProto") -> Iterator[int]:
+    """Yield the numbers of the element types in the attributes of a node; 0 where no type is set."""
     for attribute in node.attribute:
         if attribute.name in _TYPE_ATTRIBUTES and not node.domain:
             yield attribute.i
@@ -80,6 +88,7 @@ def _types_in_attributes(node: "onnx.NodeProto") -> Iterator[int]:
 
 
 def _types_of(kind: "onnx.TypeProto") -> Iterator[int]:
+    """Yield the numbers of the element types in a type: the type of a map has two."""
     name = kind.WhichOneof("value")
     if name in ("tensor_type", "sparse_tensor_type"):
         yield getattr(kind, name).elem_type
@@ -91,9 +100,13 @@ def _types_of(kind: "onnx.TypeProto") -> Iterator[int]:
 
 
 def ir_version_for(opsets: Mapping[str, int], types: Sequence[TypeUse], source: int, is_same: bool) -> int:
-    """Return the IR version of the target: the oldest that has its opsets and its element types.
+    """Return the IR version of the target: the oldest, from 3 on, that has the opsets and the element types.
 
-    `is_same`: whether the opsets are those of the source; then the IR version of the source stays.
+    - opsets: domain -> version, of the target. A version of 0 is ignored.
+    - source: the IR version of the source.
+    - is_same: whether the opsets are those of the source. Then the result is at least `source`.
+
+    Raises UnsupportedError for a version of a standard domain that no release has.
     """
     used = {domain: version for domain, version in opsets.items() if version}
     needed = ir_for(used, [DType.of(number) for number in {use.number for use in types}], floor=3)
@@ -101,7 +114,10 @@ def ir_version_for(opsets: Mapping[str, int], types: Sequence[TypeUse], source: 
 
 
 def type_refusals(types: Sequence[TypeUse], ir_version: int) -> List[NodeOutcome]:
-    """Return a refused outcome for each node, initializer and value with an element type that the IR version lacks."""
+    """Return a refused outcome for each use of an element type that the IR version lacks.
+
+    Several uses of one type in the same place give one outcome.
+    """
     refusals: Dict[TypeUse, NodeOutcome] = {}
     for use in types:
         dtype = DType.of(use.number)
@@ -112,7 +128,11 @@ def type_refusals(types: Sequence[TypeUse], ir_version: int) -> List[NodeOutcome
 
 
 def adapt_to_ir(model: "onnx.ModelProto", ir_version: int) -> List[str]:
-    """Give the model an IR version, and change what an older version lacks, in place. Return what changed, as texts."""
+    """Set the IR version of a model, and rewrite the parts that this version lacks, in place. Return texts of changes.
+
+    Before IR version 5, sparse initializers become dense. Before 4, initializers of the main graph become inputs too,
+    and those of subgraphs become Constant nodes.
+    """
     notes = []
     if ir_version < SPARSE:
         count = _make_dense(model)
@@ -127,7 +147,7 @@ def adapt_to_ir(model: "onnx.ModelProto", ir_version: int) -> List[str]:
 
 
 def _make_dense(model: "onnx.ModelProto") -> int:
-    """Replace sparse initializers of the main graph of `model` by dense ones. Return their number."""
+    """Replace the sparse initializers of the main graph by dense initializers, in place. Return their number."""
     from onnx_compat.model import load
     from onnx_compat.retarget.protos import tensor_of
 
@@ -146,7 +166,7 @@ def _make_dense(model: "onnx.ModelProto") -> int:
 
 
 def _declare_initializers(model: "onnx.ModelProto") -> int:
-    """Declare initializers of the main graph of `model` as inputs. Make those of subgraphs Constant nodes.
+    """Declare the initializers of the main graph as inputs, and make those of subgraphs Constant nodes, in place.
 
     Return the number of changed initializers.
     """
@@ -167,9 +187,10 @@ def _declare_initializers(model: "onnx.ModelProto") -> int:
 
 
 def declare_outputs(model: "onnx.ModelProto") -> List[str]:
-    """Give outputs without a declared shape the type that onnx infers, in place: onnx.checker demands one.
+    """Declare the types that onnx infers for outputs without a declared type or shape, in place.
 
-    Return a note if types are added. `model`: with or without its weights.
+    onnx.checker demands these types. `model` may lack its large weights. Return a list of one note if a type is added,
+    otherwise an empty list. If the inference fails, nothing is added.
     """
     import onnx
 
@@ -193,9 +214,10 @@ def _is_declared(kind: "onnx.TypeProto") -> bool:
 
 
 def ignored_parts(model: "onnx.ModelProto", ir_version: int) -> List[str]:
-    """Return the parts of the model that stay in the file, and that readers of the IR version ignore, as texts.
+    """Return a text for each part of the model that readers of the IR version ignore. These parts stay in the file.
 
-    They have no effect on the results of the model.
+    The parts are training information, quantization annotations, metadata and device configurations. They have no
+    effect on the results of the model.
     """
     nodes = [node for graph in all_graphs(model) for node in walk(graph.node)]
     parts: List[Tuple[int, Optional[object], str]] = [

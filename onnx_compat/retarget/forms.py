@@ -24,7 +24,17 @@ _END = (1 << 63) - 1
 
 
 def write_form(node: "onnx.NodeProto", facts: NodeFacts, names: Names, opset: int) -> Optional[Composed]:
-    """Return the nodes that compute a node. None: another operator, a function's attribute, or an unsuitable type."""
+    """Write a HardSwish, Shape or Split by a few other operators of the target. Return the nodes.
+
+    Return None in these cases:
+
+    - The node has another operator, or an attribute that each call of its function sets.
+    - A HardSwish is neither float16 nor float32.
+    - The sizes that a Shape gives are known.
+    - A Split has no `num_outputs`.
+
+    Raises Inexpressible for a Split before opset 10, and for a Split along a negative axis if the rank is not known.
+    """
     write = _FORMS.get(node.op_type) if not node.domain else None
     if write is None or any(attribute.ref_attr_name for attribute in node.attribute):
         return None
@@ -34,14 +44,17 @@ def write_form(node: "onnx.NodeProto", facts: NodeFacts, names: Names, opset: in
 
 
 def _write_hard_swish(writer: NodeWriter) -> None:
-    """Add no node for float64: the attribute of HardSigmoid is a float32."""
+    """Add Mul(x, HardSigmoid(x, alpha=1/6)) for float16 and float32.
+
+    Add no node for another or an unknown dtype: the attribute of HardSigmoid is a float32.
+    """
     if writer.facts.input(0).dtype in (float16, float32):
         gate = writer.call("HardSigmoid", writer.node.input[0], alpha=1 / 6, beta=0.5)
         writer.call("Mul", writer.node.input[0], gate, output=writer.node.output[0])
 
 
 def _write_shape(writer: NodeWriter) -> None:
-    """Add no node if the sizes are known: a trace gives a constant."""
+    """Add Slice(Shape(x), start, end). Add no node if the result is known: a trace gives a constant."""
     if writer.facts.output(0).value is not None:
         return
     start, end = writer.attributes.get("start", 0), writer.attributes.get("end", _END)
@@ -54,7 +67,7 @@ def _write_shape(writer: NodeWriter) -> None:
 
 
 def _write_split(writer: NodeWriter) -> None:
-    """Add no node for a Split by sizes.
+    """Add a Slice for each part of a Split into `num_outputs` parts. Add no node for a Split without `num_outputs`.
 
     Raises Inexpressible before opset 10, where the bounds of Slice are attributes. Raises it also for a negative axis
     if the rank is not known.

@@ -33,9 +33,10 @@ def call_key(node: "onnx.NodeProto") -> FunctionKey:
 
 
 def inline_functions(model: "onnx.ModelProto", keys: Collection[FunctionKey], names: Names) -> None:
-    """Replace every call of the functions in `keys`, also in other functions, and remove these functions.
+    """Replace every call of the functions in `keys` by a copy of the body, in place, and remove these functions.
 
-    The nodes of the copies have the versions of the model's opsets: bodies must have been brought to them.
+    Calls in subgraphs and in the bodies of other functions are replaced too. The bodies must already be written for the
+    opset versions of the model. `names` has the names in use, and gives the names of new values and nodes.
     """
     functions = {function_key(function): function for function in model.functions if function_key(function) in keys}
     inliner = _Inliner(functions, names)
@@ -51,14 +52,17 @@ def inline_functions(model: "onnx.ModelProto", keys: Collection[FunctionKey], na
 
 
 class _Inliner:
+    """Replace calls of functions by copies of their bodies. `functions`: key -> function to inline."""
+
     def __init__(self, functions: "Mapping[FunctionKey, onnx.FunctionProto]", names: Names) -> None:
         self.functions = functions
         self.names = names
 
     def expand(self, nodes: NodeList, holder: ValueInfoHolder) -> None:
-        """Replace the calls in a list of nodes and in its subgraphs, in place.
+        """Replace the calls in a list of nodes, in their subgraphs and in the copies of bodies, in place.
 
-        `holder`: the graph or function that gets the declared types of the new values. An older FunctionProto has none.
+        `holder`: the graph or function that has the nodes. It gets the declared types of the new values, unless it is a
+        FunctionProto of an older onnx, which has no field for them.
         """
         expanded: List[onnx.NodeProto] = []
         is_changed = False
@@ -81,9 +85,10 @@ class _Inliner:
     def copy(
         self, call: "onnx.NodeProto", function: "onnx.FunctionProto", holder: ValueInfoHolder
     ) -> "List[onnx.NodeProto]":
-        """Return the nodes of a function's body for one call. Inner values are named after the call.
+        """Return a copy of the nodes of a function's body for one call. Names of inner values become "call/name".
 
-        `holder` gets their declared types.
+        `holder`: the graph or function that gets the declared types of the inner values. An output that is an input of
+        the function gets an Identity.
         """
         import onnx
 
@@ -117,6 +122,11 @@ class _Inliner:
         prefix: str,
         attributes: "Mapping[str, onnx.AttributeProto]",
     ) -> "List[onnx.NodeProto]":
+        """Return copies of nodes of a body, with new names and with the attributes of the call.
+
+        - scope: name in the body -> new name. It gets an entry for each new name.
+        - prefix: the start of new names. attributes: name -> attribute, of the call or by default.
+        """
         for node in nodes:
             for name in node.output:
                 self.name(name, scope, prefix)
@@ -134,7 +144,7 @@ class _Inliner:
         return copies
 
     def resolve(self, node: "onnx.NodeProto", attributes: "Mapping[str, onnx.AttributeProto]") -> None:
-        """Replace references of `node` to attributes of the function by the values of the call, or remove them."""
+        """Replace references of `node` to attributes of the function by those in `attributes`, or remove them."""
         for position in reversed(range(len(node.attribute))):
             reference = node.attribute[position].ref_attr_name
             if not reference:
@@ -153,7 +163,10 @@ class _Inliner:
         prefix: str,
         attributes: "Mapping[str, onnx.AttributeProto]",
     ) -> None:
-        """Give new names to the values that `graph`, a subgraph of the body, defines, in place."""
+        """Rename the values in `graph`, a subgraph of the body, in place, and set the attributes of its nodes.
+
+        `outer`: name -> new name, of the values around the subgraph. It is not changed.
+        """
         defined = {port.name for port in graph.input} | {tensor.name for tensor in graph.initializer}
         defined.update(tensor.values.name for tensor in graph.sparse_initializer)
         defined.update(name for node in graph.node for name in node.output)
@@ -173,6 +186,7 @@ class _Inliner:
                 parameter.value = self.name(parameter.value, scope, prefix)
 
     def name(self, name: str, scope: Dict[str, str], prefix: str) -> str:
+        """Return the new name of a value. A name that `scope` lacks gets a new name there. "" stays ""."""
         if name and name not in scope:
             scope[name] = self.names.fresh("%s/%s" % (prefix, name))
         return scope.get(name, "")
