@@ -31,12 +31,13 @@ Shape = Optional[Tuple[Optional[int], ...]]
 
 
 class Fact(NamedTuple):
-    """The facts about a value; None for an unknown fact.
+    """The facts about a value: its type, shape and elements. None stands for an unknown fact.
 
     - type: the ONNX type as text: "tensor(float)", "seq(tensor(int64))".
-    - shape: the sizes of a tensor; None in it for a symbolic size.
-    - value: the elements of a tensor, as a carrier array.
-    - extents: the sizes of a tensor, where equal symbolic sizes are equal objects. None if `shape` is merged.
+    - shape: the sizes of a tensor. A symbolic or unknown size is None.
+    - value: the elements of a tensor of at most `SMALL` elements, as a carrier array.
+    - extents: the sizes of a tensor as ints and symbolic sizes. None if only `shape` is known, as after the merge of
+      several applications of a node.
     """
 
     type: Optional[str] = None
@@ -78,9 +79,9 @@ class NodeFacts(NamedTuple):
 
 
 class ModelFacts:
-    """The facts of each node. `of` takes the key of a node: see `nodes_of`.
+    """Collect the facts of each node in a trace. `of` returns those of the node with a key: see `nodes_of`.
 
-    `error` is the error that ended the trace; None if it did not end early.
+    `error` is the error that ended the trace; None if the trace did not end early.
     """
 
     def __init__(self) -> None:
@@ -92,9 +93,12 @@ class ModelFacts:
         return self.facts.get(key, NodeFacts())
 
     def observe(self, node: GraphNode, inputs: Sequence[Any], results: Sequence[Any]) -> None:
-        """Merge the values of one application of a node into the facts of the node. See `Interpreter`.
+        """Merge the values of one application of a node into the facts of the node. The interpreter calls this.
 
-        The name of a node of the copy ends with its key: that of a function's node is "call/key".
+        - inputs, results: the traced values of this application.
+        - node: a node of the copy that `infer_facts` traces. Its name is its key, and "call/key" for a function's node.
+
+        After several applications, only the facts that hold in all of them stay.
         """
         key = node.name.rpartition("/")[2]
         read, computed = tuple(map(_fact_of, inputs)), tuple(map(_fact_of, results))
@@ -107,6 +111,7 @@ class ModelFacts:
 
 
 def _fact_of(value: object) -> Fact:
+    """Return the fact of a traced value. `NO_FACT` for any value but a Tensor or a sequence of Tensors."""
     if isinstance(value, Tensor):
         shape = tuple(size if is_static(size) else None for size in value.shape)
         is_small = value.known and value.value is not None and value.value.size <= SMALL
@@ -140,7 +145,10 @@ def _merge(first: NodeFacts, second: NodeFacts) -> NodeFacts:
 
 
 def nodes_of(model: "onnx.ModelProto") -> "Iterator[Tuple[str, onnx.NodeProto]]":
-    """Yield (key, node) for every node: of the main graph, then of each function. A node precedes its subgraphs."""
+    """Yield (key, node) for every node: of the main graph, then of each function. A node precedes its subgraphs.
+
+    The key is "n" and a position in the main graph, or "f", the number of the function, "_" and a position there.
+    """
     for position, node in enumerate(walk(model.graph.node)):
         yield "n%d" % position, node
     for number, function in enumerate(model.functions):
@@ -149,15 +157,15 @@ def nodes_of(model: "onnx.ModelProto") -> "Iterator[Tuple[str, onnx.NodeProto]]"
 
 
 def infer_facts(model: "onnx.ModelProto", open_inputs: Collection[str] = (), is_checked: bool = True) -> ModelFacts:
-    """Trace a copy of the model without weights, and return the facts of its nodes.
+    """Trace a copy of the model without weights, and return the facts of the model's nodes.
 
-    - open_inputs: the inputs with a default that a caller may replace: their values are not known. The defaults of
-      other inputs are.
+    - open_inputs: the names of inputs with a default that a caller may replace. Their values count as unknown. The
+      default of any other input is known.
+    - is_checked: whether the model is valid, so that `load` accepts it. Then the errors of `load` are raised.
+      Otherwise they are treated like those of the trace.
 
-    - is_checked: whether `load` accepts the model. Otherwise its errors are treated like those of the trace.
-
-    An error of the trace ends it early, and is kept in the result: only declared types and constants are known then.
-    Raises the errors of `load` for a model that should be accepted.
+    An OnnxCompatError of the trace is stored in the result and ends the trace. For values that the trace did not reach,
+    the facts are those that are declared, constant or inferred by onnx.
     """
     from onnx_compat.discovery import selection
 
@@ -186,9 +194,9 @@ def _has_optionals(model: "onnx.ModelProto") -> bool:
 
 
 def _fill_in(model_facts: ModelFacts, copy: "onnx.ModelProto") -> None:
-    """Add to `model_facts` what is declared, constant or inferred by onnx, for values that the trace did not reach.
+    """Add the facts that are declared, constant or inferred by onnx to `model_facts`, for values without a traced fact.
 
-    The type of an optional replaces that of its content.
+    The type of an optional replaces the traced type of its content. `copy`: the model that was traced.
     """
     import onnx
 
@@ -206,7 +214,11 @@ def _fill_in(model_facts: ModelFacts, copy: "onnx.ModelProto") -> None:
 
 
 def _add_declared(model_facts: ModelFacts, nodes: "Sequence[onnx.NodeProto]", declared: Mapping[str, Fact]) -> None:
-    """Add to `model_facts` the facts in `declared` (value name -> fact) of the values that the nodes read and compute."""
+    """Add facts in `declared` (value name -> fact) to `model_facts`, for the values that the nodes read and compute.
+
+    Nodes of subgraphs are included. A fact that `model_facts` has stays, unless the value is declared as an optional.
+    The name of each node is its key.
+    """
 
     def better(fact: Fact, name: str) -> Fact:
         known = declared.get(name, NO_FACT)
@@ -220,7 +232,7 @@ def _add_declared(model_facts: ModelFacts, nodes: "Sequence[onnx.NodeProto]", de
 
 
 def _constants_in(nodes: "Sequence[onnx.NodeProto]") -> Dict[str, Fact]:
-    """Return value name -> fact of the small tensors in Constant nodes, also of subgraphs."""
+    """Return value name -> fact of each Constant node with a tensor, an int or a list of ints, also in subgraphs."""
     constants: Dict[str, Fact] = {}
     for node in walk(nodes):
         for attribute in node.attribute:
@@ -234,7 +246,10 @@ def _constants_in(nodes: "Sequence[onnx.NodeProto]") -> Dict[str, Fact]:
 
 
 def _fact_of_tensor(tensor: "onnx.TensorProto") -> Fact:
-    """Return the type and shape of a tensor, and its elements if they are few integers or floats of numpy."""
+    """Return the fact of a tensor: its type and its shape.
+
+    Its elements are included if there are at most `SMALL` in the model, and numpy has their integer or float dtype.
+    """
     from onnx import numpy_helper
 
     dtype, shape = DType.of(tensor.data_type), tuple(tensor.dims)
@@ -243,7 +258,7 @@ def _fact_of_tensor(tensor: "onnx.TensorProto") -> Fact:
 
 
 def _fact_of_type(kind: "onnx.TypeProto") -> Fact:
-    """Return the fact that a declared type states."""
+    """Return the fact that a declared type states: the type as text, and the shape of a tensor."""
     shape: Shape = None
     if kind.HasField("tensor_type") and kind.tensor_type.HasField("shape"):
         shape = tuple(dim.dim_value if dim.HasField("dim_value") else None for dim in kind.tensor_type.shape.dim)
@@ -267,9 +282,10 @@ def _type_text(kind: "onnx.TypeProto") -> Optional[str]:
 
 
 def _without_weights(model: "onnx.ModelProto", open_inputs: Collection[str]) -> "onnx.ModelProto":
-    """Return a copy of the model for the trace, whose nodes are named by their keys.
+    """Return a copy of the model for the trace. The name of each node is its key (see `nodes_of`).
 
-    Its large initializers are inputs. The inputs in `open_inputs` have no default.
+    The large initializers of the main graph are inputs. Other large tensors are random numbers. The inputs in
+    `open_inputs` have no default.
     """
     import onnx
 
@@ -296,7 +312,7 @@ def _without_weights(model: "onnx.ModelProto", open_inputs: Collection[str]) -> 
 
 
 def is_small(tensor: "onnx.TensorProto") -> bool:
-    """Whether the trace knows the elements of an initializer: at most `SMALL`, stored in the model."""
+    """Whether a trace knows the elements of a tensor: there are at most `SMALL`, and they are no external data."""
     count = 1
     for size in tensor.dims:
         count *= size

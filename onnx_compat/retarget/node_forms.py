@@ -19,14 +19,16 @@ __all__ = ["has_same_meaning", "is_untouched", "rewrite_node"]
 def rewrite_node(
     node: "onnx.NodeProto", domain: str, source: int, target: int, facts: Callable[[], NodeFacts]
 ) -> Optional[EditedNode]:
-    """Return the node as an EditedNode of the version `target` of its domain. None: the node stays as it is.
+    """Rewrite a node for another version of its domain. Return an EditedNode, or None if the node stays as it is.
 
-    An edited node that equals the node has a caveat only.
+    `node` itself is not changed. If the proto of the result equals `node`, the result only adds caveats.
 
-    - domain: the domain of the operator, "" for ai.onnx. source: the version that the node has.
-    - facts: returns the facts of the node. They are asked for only where the rules or the types need them.
+    - domain: the domain of the operator; "" for ai.onnx.
+    - source, target: the version that the node has, and the version to write. 0 as `target`: the domain does not exist.
+    - facts: returns the facts of the node. It is called only if a rule or the types need them.
 
     Raises Inexpressible if the target has no form of the operator with this meaning and these types.
+    Raises UnknownValue, a subclass, if a rule needs the elements of an input that are not known.
     """
     if target == 0:
         raise Inexpressible("there is no domain %s" % domain)
@@ -58,7 +60,11 @@ def rewrite_node(
 
 @functools.lru_cache(maxsize=None)
 def is_untouched(domain: str, operator: str, source: int, target: int) -> bool:
-    """Whether every node with this operator stays as it is: no rule, no other meaning, and no type fewer."""
+    """Whether every node with this operator stays as it is between two versions of its domain.
+
+    True if the operator is in `target`, no version between has a rule or another meaning, and the target takes all
+    types of the source.
+    """
     low, high = min(source, target), max(source, target)
     return (
         find_schema(domain, operator, target) is not None
@@ -74,7 +80,10 @@ def _step(domain: str, operator: str, version: int) -> Optional[VersionStep]:
 
 @functools.lru_cache(maxsize=None)
 def has_same_meaning(domain: str, operator: str, version: int) -> bool:
-    """Whether an operator has the same meaning in a version and in the version before, or is in only one of them."""
+    """Whether an operator has the same meaning in a version and in the version before.
+
+    True also if only one of the two versions has the operator.
+    """
     if find_schema(domain, operator, version - 1) is None and find_schema(domain, operator, version) is not None:
         return True  # the schema of the target tells whether it is there
     try:

@@ -9,14 +9,14 @@ KEPT, RESPELLED, COMPOSED, REFUSED = OUTCOMES = ("kept", "re-spelled", "composed
 
 
 class NodeOutcome(NamedTuple):
-    """The outcome of a node.
+    """The outcome of a node, or of an initializer or declared value with an element type that the target lacks.
 
     Attributes:
-        node: The name of the node, or its first output if it has no name.
-        operator: The name of its operator, with the domain if it is not ai.onnx.
+        node: The name of the node; without a name, its first output; without outputs, its operator.
+        operator: The operator, with its domain if that is not ai.onnx; or "initializer", "sparse initializer", "value".
         outcome: "kept", "re-spelled", "composed" or "refused".
-        reason: Why a node is composed or refused, or where a written node may differ; else empty.
-        nodes: The number of nodes that are written for it.
+        reason: Why a node is composed or refused, or in which cases a written node may differ; else empty.
+        nodes: The number of nodes that are written for a kept, re-spelled or composed node.
         function: The name of the function of the model that has the node; "" for a node of a graph.
     """
 
@@ -29,13 +29,13 @@ class NodeOutcome(NamedTuple):
 
 
 class RetargetPlan:
-    """The changes that a retargeting makes in a model. `str` prints them.
+    """The changes that a retargeting makes in a model. `str` lists them.
 
     Attributes:
-        opsets: Domain -> version, of the source and of the target as a pair.
-        ir_version: The IR versions of the source and of the target.
+        opsets: Domain -> (version in the source, version in the target).
+        ir_version: (IR version of the source, IR version of the target).
         nodes: The outcome of each node, in the order of the model; nodes of subgraphs follow their node.
-        notes: What changes beside nodes, and what readers of the target ignore.
+        notes: Changes that are not changes of nodes, and the parts that readers of the target ignore, as texts.
     """
 
     def __init__(

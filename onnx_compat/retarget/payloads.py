@@ -1,7 +1,8 @@
-"""Payloads: the large fields of tensors. They stay in the source while its model is rewritten, and are copied in blocks.
+"""Payloads: the large fields of tensors, which stay in the source while its model is rewritten.
 
-A tensor whose payloads were taken out has a mark: an entry of `external_data` with the key `MARK`. To every other module
-it is a tensor with external data. The key is random, so no model that is read has a mark.
+They are copied to the result in blocks. A tensor whose payloads were taken out has a mark: an entry of `external_data`
+with the key `MARK`. To every other module it is a tensor with external data. The key is random, so no model that is
+read has a mark.
 """
 
 import uuid
@@ -51,7 +52,12 @@ Blocks = Callable[[], Iterator[Any]]
 
 
 class Payload(NamedTuple):
-    """A large field of a tensor: its number, the length of its content in bytes, and a function that yields it in blocks."""
+    """A large field of a tensor, whose content stays in the source.
+
+    - number: the number of the field in TensorProto.
+    - length: the length of the content in bytes.
+    - blocks: a function that yields the content in blocks.
+    """
 
     number: int
     length: int
@@ -63,25 +69,29 @@ class Payload(NamedTuple):
 
 
 class StrippedTensor(NamedTuple):
-    """The payloads of a tensor. `fields`: the serialised TensorProto without them."""
+    """A tensor whose payloads were taken out. `fields`: the serialised TensorProto without the payloads."""
 
     fields: bytes
     payloads: Sequence[Payload]
 
     @property
     def length(self) -> int:
-        """The bytes of the serialised tensor, with its payloads."""
+        """The number of bytes of the serialised tensor, with its payloads."""
         return len(self.fields) + sum(len(payload.header) + payload.length for payload in self.payloads)
 
     def blocks(self) -> Iterator[Any]:
-        """Yield the serialised tensor in blocks."""
+        """Yield the serialised tensor, with its payloads, in blocks of bytes."""
         yield self.fields
         for payload in self.payloads:
             yield payload.header
             yield from payload.blocks()
 
     def raw_blocks(self, element_type: int) -> Iterator[Any]:
-        """Yield the bytes that raw_data of the tensor has. Numbers that are stored in another form are decoded at once."""
+        """Yield the elements of the tensor in blocks of bytes, in the form of `TensorProto.raw_data`.
+
+        `element_type`: the number of the tensor's element type. If a field has another form, such as a list of varints,
+        all elements are decoded into a single block.
+        """
         numbers = {payload.number for payload in self.payloads}
         if numbers == {_RAW} or (len(numbers) == 1 and element_type in _PLAIN_LISTS.get(min(numbers), ())):
             for payload in self.payloads:
@@ -92,11 +102,11 @@ class StrippedTensor(NamedTuple):
 
 
 class PayloadFolder(Folder):
-    """The folder of a model's external data, which also gives the data of stripped tensors.
+    """Read the external data of a model from its folder, and the data of stripped tensors from their payloads.
 
     - tensors: mark -> stripped tensor.
-    - folder: the folder of the model; None: a tensor with external data is refused.
-    - path: the path of the model.
+    - folder: the folder of the model. None: `reader` refuses a tensor with external data.
+    - path: the path of the model; None if it has no path.
     """
 
     def __init__(self, tensors: Dict[str, StrippedTensor], folder: Optional[str], path: Optional[str] = None) -> None:
@@ -105,9 +115,14 @@ class PayloadFolder(Folder):
         self._has_folder = folder is not None
 
     def reader(self, entries: Dict[str, str], needed: int, tensor: str) -> Callable[[], Any]:
-        """Return a function that reads the data of a tensor as a uint8 array. See `Folder.reader`.
+        """Return a function that reads the data of a tensor as a uint8 array.
 
-        Raises InvalidModelError for external data without a folder, and for data of another size than `needed`.
+        - entries: key -> value, the `external_data` of the tensor.
+        - needed: the number of bytes that the type and the shape of the tensor need.
+        - tensor: the name of the tensor, for errors.
+
+        Raises InvalidModelError for external data without a folder, and for a stripped tensor with another number of
+        bytes than `needed`. Raises the errors of `Folder.reader` for external data.
         """
         mark = entries.get(MARK, "").rstrip(_EXPLICIT)
         if not mark:
@@ -143,18 +158,21 @@ class PayloadFolder(Folder):
 
 
 def field_header(number: int, length: int) -> bytes:
-    """Return the header of a field with content: its number, wire type and length."""
+    """Return the header of a length-delimited field of a message: its number, wire type and length."""
     return varint(number << 3 | _CONTENT) + varint(length)
 
 
 def add_mark(tensor: "onnx.TensorProto", mark: str) -> None:
-    """Let a tensor without its payloads have external data, in place. `remove_mark` takes that back."""
+    """Mark a tensor whose payloads were taken out, in place, as a tensor with external data. `remove_mark` undoes this.
+
+    `mark`: the key of the tensor in the dict of stripped tensors.
+    """
     tensor.external_data.add(key=MARK, value=mark + (_EXPLICIT if tensor.HasField("data_location") else ""))
     tensor.data_location = tensor.EXTERNAL
 
 
 def is_marked(tensor: "onnx.TensorProto") -> bool:
-    """Whether the payloads of a tensor were taken out."""
+    """Whether a tensor has a mark: its payloads were taken out."""
     return any(entry.key == MARK for entry in tensor.external_data)
 
 
@@ -164,7 +182,7 @@ def mark_of(tensor: "onnx.TensorProto") -> str:
 
 
 def remove_mark(tensor: "onnx.TensorProto") -> str:
-    """Take the mark of a tensor away, in place, and return it. The tensor's data is inside of the model again."""
+    """Remove the mark of a marked tensor, in place, and return it. The caller must put the payloads back."""
     position = next(k for k, entry in enumerate(tensor.external_data) if entry.key == MARK)
     mark = str(tensor.external_data[position].value)
     del tensor.external_data[position]

@@ -29,16 +29,20 @@ _WIDTHS = {"float_data": 4, "double_data": 8}
 
 
 def can_be_stripped(tensor: "onnx.TensorProto") -> bool:
-    """Whether a tensor may lose its large fields: its data is inside of the model, and a stand-in can be made."""
+    """Whether a tensor may lose its large fields: its data is in the model, and a stand-in can be made.
+
+    False for external data, and for tensors of strings, of complex numbers or without an element type.
+    """
     return tensor.data_type not in _KEPT_TYPES and tensor.data_location != tensor.EXTERNAL
 
 
 def strip_proto(
     source: "onnx.ModelProto", tensors: Dict[str, StrippedTensor], only_main: bool = False
 ) -> "onnx.ModelProto":
-    """Return a copy of a model in which tensors with large fields are marked, and add those to `tensors`.
+    """Return a copy of a model without the large fields of its tensors.
 
-    `only_main`: whether only initializers of the main graph are stripped.
+    Each stripped tensor is marked in the copy, and added to `tensors` (mark -> stripped tensor). Its payloads are read
+    from `source` later. `only_main`: whether only initializers of the main graph are stripped.
     """
     result = type(source)()
     _Stripper(tensors, only_main).copy(source, result, MODEL)
@@ -46,12 +50,17 @@ def strip_proto(
 
 
 class _Stripper:
+    """Copy messages without the large fields of tensors. The stripped tensors are added to `tensors`."""
+
     def __init__(self, tensors: Dict[str, StrippedTensor], only_main: bool) -> None:
         self._tensors = tensors
         self._only_main = only_main
 
     def copy(self, source: Any, target: Any, message: str) -> None:
-        """Copy a message field by field, and strip the tensors in it."""
+        """Copy the message `source` to the empty message `target`, and strip the tensors in it.
+
+        `message`: the kind of the message, a key of `CHILDREN`.
+        """
         children = CHILDREN[message]
         copy_unknown_fields(source, target)
         for field, value in source.ListFields():
@@ -102,7 +111,10 @@ class _Stripper:
 
 
 def _copy_field(target: Any, name: str, value: Any) -> None:
-    """Store `value` in the field `name` of the message `target`. A list is appended, any other value replaces the old one."""
+    """Store `value` in the field `name` of the message `target`.
+
+    A list is appended to the field. Any other value replaces the value of the field.
+    """
     field = getattr(target, name)
     if hasattr(field, "extend"):
         field.extend(value)
@@ -113,7 +125,10 @@ def _copy_field(target: Any, name: str, value: Any) -> None:
 
 
 def _length_of(tensor: "onnx.TensorProto", name: str, value: Any) -> int:
-    """Return the length of the content of a field with numbers."""
+    """Return the length in bytes of the serialised field `name`, which has the numbers `value`.
+
+    Return 0 for a list of varints that is too short to be large.
+    """
     if name == "raw_data":
         return len(value)
     if name in _WIDTHS:
@@ -122,6 +137,8 @@ def _length_of(tensor: "onnx.TensorProto", name: str, value: Any) -> int:
 
 
 def _payload(tensor: "onnx.TensorProto", name: str, number: int, length: int) -> Payload:
+    """Return the field `name` of a tensor, with its number and its length, as a payload in a single block."""
+
     def read() -> Iterator[Any]:
         yield tensor.raw_data if name == "raw_data" else _content(tensor, name)
 
@@ -129,7 +146,7 @@ def _payload(tensor: "onnx.TensorProto", name: str, number: int, length: int) ->
 
 
 def _content(tensor: "onnx.TensorProto", name: str) -> bytes:
-    """Return the serialised numbers of a list."""
+    """Return the serialised numbers of the list field `name`, without the header of the field."""
     part = type(tensor)()
     _copy_field(part, name, getattr(tensor, name))
     data = bytes(part.SerializeToString())

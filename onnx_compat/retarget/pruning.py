@@ -12,7 +12,7 @@ __all__ = ["prune"]
 
 
 class _Producer(NamedTuple):
-    """An initializer or a node: the number of its graph, "initializer" or "node", and its position there."""
+    """An initializer or a node: the number of its graph, the field "initializer" or "node", and its position there."""
 
     graph: int
     field: str
@@ -20,10 +20,16 @@ class _Producer(NamedTuple):
 
 
 def prune(model: "onnx.ModelProto", unread: Iterable[str], kept: Collection[str] = ()) -> List[str]:
-    """Remove the producers of values in `unread` that have no reader left, in place. Return the names that are gone.
+    """Remove initializers and nodes whose results nothing reads any more, in place (dead code elimination).
 
-    A producer of values that only such a producer reads goes too. An input goes only if it has a default. The values in
-    `kept` stay. Functions are not pruned.
+    Return the names of the removed values.
+
+    - unread: the names of values that lost a reader. Only their producers are examined, and the producers of values
+      that a removed node read. The inputs of a removed node with a subgraph are not examined.
+    - kept: the names of values that stay.
+
+    An input is removed only with its initializer. The declared types of removed values are removed too. Functions are
+    not pruned.
     """
     graphs = [inner for graph in all_graphs(model) for inner in graphs_of(graph)]
     uses = _count_uses(graphs)
@@ -52,6 +58,7 @@ def prune(model: "onnx.ModelProto", unread: Iterable[str], kept: Collection[str]
 
 
 def _count_uses(graphs: "Sequence[onnx.GraphProto]") -> "Counter[str]":
+    """Return value name -> number of its reads: by nodes of the graphs, and as an output of a graph."""
     uses: Counter[str] = Counter()
     for graph in graphs:
         uses.update(port.name for port in graph.output)
@@ -61,7 +68,7 @@ def _count_uses(graphs: "Sequence[onnx.GraphProto]") -> "Counter[str]":
 
 
 def _producers_in(graphs: "Sequence[onnx.GraphProto]") -> Dict[str, List[_Producer]]:
-    """Return name -> its initializers and nodes. Graphs beside each other may have values of one name."""
+    """Return value name -> the initializers and nodes that give it. Two graphs may have values of the same name."""
     producers: Dict[str, List[_Producer]] = {}
     for number, graph in enumerate(graphs):
         for position, tensor in enumerate(graph.initializer):
@@ -73,7 +80,10 @@ def _producers_in(graphs: "Sequence[onnx.GraphProto]") -> Dict[str, List[_Produc
 
 
 def _delete(graphs: "Sequence[onnx.GraphProto]", gone: Set[_Producer], names: Set[str]) -> None:
-    """Delete the producers, and the declarations of the values in `names`. Ports are declarations of initializers."""
+    """Delete the producers in `gone` from the graphs, and the declarations of the values in `names`.
+
+    An input of a graph is deleted if it declares a deleted initializer of this graph.
+    """
     stored: Dict[int, Set[str]] = {}
     for producer in sorted(gone, reverse=True):
         field = getattr(graphs[producer.graph], producer.field)
@@ -87,6 +97,7 @@ def _delete(graphs: "Sequence[onnx.GraphProto]", gone: Set[_Producer], names: Se
 
 
 def _delete_named(field: "Sequence[onnx.ValueInfoProto]", names: Set[str]) -> None:
+    """Delete the entries of a repeated field whose name, or tensor name, is in `names`."""
     for position in reversed(range(len(field))):
         entry = field[position]
         if (entry.name if hasattr(entry, "name") else entry.tensor_name) in names:

@@ -56,18 +56,19 @@ class NodeGroup(NamedTuple):
 
 
 class Rewriter:
-    """Rewrites the nodes of one model.
+    """Rewrite the nodes of one model for other versions of their operators.
 
     - functions: the keys of the model's functions, whose calls stay.
     - facts_of: returns the facts of a node by its key: see `inferred_facts.nodes_of`.
+    - names: the names in use, which gives the names of new values and nodes.
     - compose: composes a node that no form of its operator expresses; None: such a node is refused.
 
     Attributes:
-        outcomes: The outcomes of the nodes.
+        outcomes: The outcomes of the nodes, in the order of the runs.
         initializers: The new initializers of the main graph.
-        notes: What is lost, as texts.
-        unread: The names of values that a node no longer reads.
-        needed: The names of values of the main graph that a rule would use if they were constants.
+        notes: The parts of composed nodes that are lost, as texts.
+        unread: The names of values that lost a reader.
+        needed: The names of values of the main graph that, as constants, may help to write a node.
     """
 
     def __init__(
@@ -94,16 +95,16 @@ class Rewriter:
         self._position = 0
 
     def run(self, group: NodeGroup) -> Dict[str, int]:
-        """Rewrite the nodes of a group. `apply` puts the new nodes there.
+        """Compute the new nodes of a group. The model changes only when `apply` is called.
 
-        Return domain -> version, of the operators that composed nodes have.
+        Return domain -> version, of the operators that the nodes of composed nodes have.
         """
         self._group, self._position, self._opsets = group, 0, {}
         self._nodes(group.nodes)
         return self._opsets
 
     def apply(self) -> None:
-        """Replace the nodes of every graph and function that changed. Until then, the model is as it was."""
+        """Write the new nodes of all runs into the graphs and functions of the model."""
         for nodes, written in self._edits:  # the innermost graphs come first
             copies = [type(node).FromString(node.SerializeToString()) for node in written]
             del nodes[:]
@@ -111,6 +112,7 @@ class Rewriter:
         self._edits = []
 
     def _nodes(self, nodes: NodeList) -> None:
+        """Compute the new nodes of a list, and store them for `apply` if any node is replaced."""
         written: List[onnx.NodeProto] = []
         is_changed = False
         for node in nodes:
@@ -121,7 +123,10 @@ class Rewriter:
             self._edits.append((nodes, written))
 
     def _node(self, node: "onnx.NodeProto") -> "Optional[List[onnx.NodeProto]]":
-        """Return the nodes that replace a node; None if it stays, but for the nodes of its subgraphs."""
+        """Return the nodes that replace a node, and add its outcome.
+
+        None if the node itself stays. The nodes of its subgraphs may be rewritten nevertheless.
+        """
         key = "%s%d" % (self._group.prefix, self._position)
         self._position += 1
         edited_node: Optional[EditedNode] = None
@@ -145,6 +150,11 @@ class Rewriter:
         return [*constants, new]
 
     def _rewrite_form(self, node: "onnx.NodeProto", key: str) -> Optional[EditedNode]:
+        """Return the node in its form for the target version. None: the node stays as it is.
+
+        A call of a function stays, and so does a node of a domain without another target version. Raises Inexpressible
+        if no form expresses the node, or if the node must be rewritten and reads an input that some call omits.
+        """
         domain = normalise(node.domain)
         source = self._group.versions.get(domain)
         is_call = (domain, node.op_type, getattr(node, "overload", "")) in self.functions
@@ -159,7 +169,11 @@ class Rewriter:
         return rewrite_node(node, domain, source, target, lambda: self.facts_of(key))
 
     def _replace(self, node: "onnx.NodeProto", key: str, reason: str) -> "Optional[List[onnx.NodeProto]]":
-        """Compose a node. If that fails, note that it is refused, and return None."""
+        """Compose a node, and return the nodes that replace it. If that fails, refuse the node and return None.
+
+        The outcomes of the node and of the nodes in its subgraphs are added. `reason`: why no form of the operator
+        expresses the node.
+        """
         inner = [entry for graph in subgraphs_of(node) for entry in walk(graph.node)]
         facts = self.facts_of(key)
         try:
@@ -190,7 +204,7 @@ class Rewriter:
         return composed.nodes
 
     def _list_subgraphs(self, node: "onnx.NodeProto") -> None:
-        """Add the outcomes of the nodes in the subgraphs of a refused node. The subgraphs stay as they are."""
+        """Add the outcomes of the nodes in the subgraphs of a refused node. The nodes of the subgraphs stay."""
         count = len(self._edits)
         for graph in subgraphs_of(node):
             self._nodes(graph.node)
@@ -208,7 +222,7 @@ class Rewriter:
         return next((name for name in read if name in self._group.omitted), None)
 
     def _keep_descriptions(self, node: "onnx.NodeProto", nodes: "List[onnx.NodeProto]") -> None:
-        """Give the doc string and the metadata of a composed node to the last of the nodes that replace it."""
+        """Copy the doc string and the metadata of a composed `node` to the last of the `nodes` that replace it."""
         nodes[-1].doc_string = node.doc_string
         if hasattr(node, "metadata_props"):
             nodes[-1].metadata_props.extend(node.metadata_props)
@@ -220,7 +234,11 @@ class Rewriter:
         self.outcomes.append(NodeOutcome(name, operator, outcome, reason, count, self._group.function))
 
     def _add_constants(self, edited_node: EditedNode, node: "onnx.NodeProto") -> "List[onnx.NodeProto]":
-        """Name the constants of `edited_node`. Return nodes that compute them, or add initializers in the main graph."""
+        """Give names to the new constants of `edited_node`, and make its inputs read them.
+
+        In the main graph, the constants become initializers, and the result is empty. Elsewhere, return the Constant
+        nodes. `node`: the original node, whose name begins the names of the constants.
+        """
         nodes: List[onnx.NodeProto] = []
         for constant in edited_node.constants:
             if constant.placeholder not in edited_node.proto.input:
@@ -230,9 +248,10 @@ class Rewriter:
         return nodes
 
     def _name_constant(self, constant: NewConstant, wish: str, nodes: "List[onnx.NodeProto]") -> str:
-        """Return the name of a constant. In the main graph, an equal constant is used again.
+        """Return the name of a constant: `wish`, with a suffix if that is in use.
 
-        Elsewhere, the constant is a new node, which is added to `nodes`.
+        In the main graph, the constant becomes an initializer; an equal new initializer is used again. Elsewhere, the
+        constant becomes a Constant node, which is added to `nodes`.
         """
         content = constant.dtype.name, constant.array.shape, constant.array.tobytes()
         if self._group.is_main and content in self._shared:
