@@ -26,18 +26,18 @@ __all__ = [
 
 
 def name_of(node: "onnx.NodeProto") -> str:
-    """Return the name of a node, else its first output, else its operator."""
+    """Return the name of a node; without a name, its first output; without outputs, its operator."""
     return node.name or next(filter(None, node.output), node.op_type)
 
 
 def operator_name(node: "onnx.NodeProto") -> str:
-    """Return the operator of a node, with its domain if that is not ai.onnx."""
+    """Return the operator of a node, with its domain if that is not ai.onnx: "Conv", "ai.onnx.ml::Scaler"."""
     domain = normalise(node.domain)
     return "%s::%s" % (domain, node.op_type) if domain else node.op_type
 
 
 def subgraphs_of(node: "onnx.NodeProto") -> "List[onnx.GraphProto]":
-    """Return the graphs in the attributes of a node."""
+    """Return the graphs in the attributes of a node. The graphs inside of these are not included."""
     graphs: List[onnx.GraphProto] = []
     for attribute in node.attribute:
         if attribute.HasField("g"):
@@ -55,7 +55,7 @@ def walk(nodes: "Sequence[onnx.NodeProto]") -> "Iterator[onnx.NodeProto]":
 
 
 def graphs_of(graph: "onnx.GraphProto") -> "Iterator[onnx.GraphProto]":
-    """Yield a graph, and every graph inside of it."""
+    """Yield a graph, and every graph inside of it at any depth. A graph precedes the graphs inside of it."""
     yield graph
     for node in graph.node:
         for inner in subgraphs_of(node):
@@ -80,20 +80,20 @@ def names_used(model: "onnx.ModelProto") -> Set[str]:
 
 
 def all_graphs(model: "onnx.ModelProto") -> "List[onnx.GraphProto]":
-    """Return the main graph, and the graphs of the training information."""
+    """Return the main graph, and the graphs of the training information. Their subgraphs are not included."""
     training = [graph for info in model.training_info for graph in (info.initialization, info.algorithm)]
     return [model.graph, *training]
 
 
 def tensor_of(name: str, array: np.ndarray, dtype: DType) -> "onnx.TensorProto":
-    """Return a TensorProto of a carrier array."""
+    """Return a TensorProto with the elements of a carrier array of the type `dtype`."""
     import onnx
 
     return onnx.TensorProto(name=name, data_type=dtype.onnx, dims=array.shape, raw_data=encode_elements(array, dtype))
 
 
 def constant_node(tensor: "onnx.TensorProto") -> "onnx.NodeProto":
-    """Return a Constant node whose output has the name of the tensor."""
+    """Return a Constant node of a tensor. Its output has the tensor's name."""
     import onnx
 
     node = onnx.helper.make_node("Constant", [], [tensor.name], value=tensor)

@@ -33,16 +33,17 @@ def retarget_in_place(
     inline: bool = False,
     compose: Optional[Composer] = None,
 ) -> RetargetPlan:
-    """Bring a model that `load` accepts to an opset and an IR version, in place. Return what was done.
+    """Bring a valid model to an opset and an IR version, in place. Return the plan: outcomes of nodes, and notes.
 
     - opset: the version of ai.onnx; None: every opset stays.
-    - ir_version: None: it follows from the opsets and the element types; without `opset` that of the source stays.
+    - ir_version: the version of the file format. None: it follows from the opsets and the element types; without
+      `opset`, it is not below that of the source.
     - inline: whether all functions are inlined. Otherwise a function stays if the target has functions, and if one body
       can be written for all calls.
     - compose: composes a node that no form of its operator expresses. None: such a node is refused.
 
-    A refused node stays as it was, and is in the plan. So is each place of an element type that the target does not
-    have. Raises ConversionError for an opset or IR version that cannot be written.
+    A refused node stays as it was, and is in the plan. Each use of an element type that the target lacks is refused
+    too. Raises ConversionError for an opset or IR version that cannot be written.
     """
     source = _all_versions(model)
     target = target_opsets(source, opset)
@@ -76,14 +77,14 @@ def retarget_in_place(
 
 
 def versions_of(imports: OpsetImports) -> Dict[str, int]:
-    """Return domain -> version. Before IR version 3, a model without imports has version 1 of ai.onnx."""
+    """Return domain -> version of `imports`. Without imports, as before IR version 3, version 1 of ai.onnx."""
     return {normalise(entry.domain): entry.version for entry in imports} or {"": 1}
 
 
 def _all_versions(model: "onnx.ModelProto") -> Dict[str, int]:
-    """Return domain -> version, of the domains that the model or a function imports.
+    """Return domain -> version, for each domain that the model or one of its functions imports.
 
-    The model's version of a domain counts, or else the newest version that a function imports.
+    If the model imports the domain, its version counts; otherwise the newest version that a function imports.
     """
     versions: Dict[str, int] = {}
     for function in model.functions:
@@ -94,7 +95,10 @@ def _all_versions(model: "onnx.ModelProto") -> Dict[str, int]:
 
 
 def _merge(outcomes: List[NodeOutcome], refusals: List[NodeOutcome]) -> List[NodeOutcome]:
-    """Return the outcomes, in which a refusal replaces the outcome of the same node. Other refusals come first."""
+    """Return the outcomes of nodes, with the refusals of element types.
+
+    A refusal replaces the outcome of the same node. The refusals of initializers and declared values come first.
+    """
     by_node = {(entry.node, entry.operator, entry.function): entry for entry in refusals}
     keys = [(entry.node, entry.operator, entry.function) for entry in outcomes]
     other_refusals = [by_node[key] for key in by_node.keys() - set(keys)]
@@ -103,7 +107,10 @@ def _merge(outcomes: List[NodeOutcome], refusals: List[NodeOutcome]) -> List[Nod
 
 
 def refusal_error(plan: RetargetPlan) -> UnsupportedError:
-    """Return the error for the refused nodes of a plan: it names the first, and lists the others."""
+    """Return the error for the refused nodes of a plan: it names the first, and lists the others.
+
+    The plan must have a refused node.
+    """
     refused = [node for node in plan.nodes if node.outcome == REFUSED]
     first = refused[0]
     where = "'%s' (%s)" % (first.node, first.operator)
@@ -131,9 +138,9 @@ def _drop_unused_domains(model: "onnx.ModelProto") -> None:
 
 
 class _Attempt(NamedTuple):
-    """The result of rewriting all nodes, which has not changed the model yet.
+    """The result of computing the new nodes of a model. The model is not changed yet.
 
-    - functions: the functions with a node that is refused.
+    - functions: the keys of the functions with a refused node.
     - training_refusal: the first node of a training graph that is refused.
     - versions: (imports, domain -> version that they get, domain -> version of composed nodes) of the model and of each
       function.
@@ -146,11 +153,12 @@ class _Attempt(NamedTuple):
 
 
 class _Retargeting:
-    """Brings one model to other opsets. The facts of nodes are inferred when a rule first asks for them.
+    """Bring one model to other opsets, in place. The facts of nodes are inferred when a rule first needs them.
 
-    - source, target: domain -> version, of the domains that the model or a function imports. The target has ai.onnx
-      too, for composed nodes.
-    - notes: what changes beside nodes, as texts.
+    - opset: the target version of ai.onnx; None: every opset stays.
+    - source, target: domain -> version, of the domains that the model or a function imports. The attribute `target` has
+      ai.onnx too, for composed nodes.
+    - notes: the changes that are not changes of nodes, as texts.
     """
 
     def __init__(
@@ -174,12 +182,12 @@ class _Retargeting:
         self._facts: Dict[str, Tuple[ModelFacts, int]] = {}
 
     def run(self) -> List[NodeOutcome]:
-        """Rewrite every graph and function, and set the opsets. Return the outcomes of the nodes.
+        """Rewrite every graph and function of the model, and set its opsets, in place. Return the nodes' outcomes.
 
         All nodes are rewritten again after one of these changes, which help to write more nodes:
 
         - A function with a refused node is inlined: the node may have a form for each single call.
-        - An input is fixed to its default, if a rule needs the value.
+        - An input is fixed to its default, if that may make a value known that a rule needs.
         - The training information is removed, if it has a refused node.
         """
         while True:
@@ -201,7 +209,10 @@ class _Retargeting:
         return self._earlier + attempt.rewriter.outcomes
 
     def inline(self, keys: Set[FunctionKey]) -> None:
-        """Inline functions, after their bodies are brought to the opsets of the model. Does nothing without `keys`."""
+        """Inline the functions with the keys `keys`, in place. Do nothing if `keys` is empty.
+
+        First, their bodies are brought to the opsets of the model, because the copies of their nodes will have these.
+        """
         if not keys:
             return
         model, names = self.model, Names(names_used(self.model))
@@ -229,7 +240,7 @@ class _Retargeting:
         _drop_unused_domains(model)
 
     def _rewrite(self) -> _Attempt:
-        """Return the new form of all nodes as an attempt. The model stays as it was."""
+        """Compute the new nodes of all graphs and functions. Return them as an attempt. The model stays as it was."""
         model, names = self.model, Names(names_used(self.model))
         rewriter = Rewriter(map(function_key, model.functions), self._facts_of, names, self.compose)
         versions = versions_of(model.opset_import)
@@ -252,7 +263,7 @@ class _Retargeting:
         return _Attempt(rewriter, refused, lost, edits)
 
     def _apply(self, attempt: _Attempt) -> None:
-        """Write the result of an attempt into the model."""
+        """Write the new nodes, initializers and opsets of an attempt into the model, and prune unread values."""
         rewriter = attempt.rewriter
         rewriter.apply()
         self.model.graph.initializer.extend(rewriter.initializers)
@@ -262,6 +273,7 @@ class _Retargeting:
         self.notes += rewriter.notes
 
     def _drop_training(self, refusal: NodeOutcome) -> None:
+        """Remove the training information, and add a note that names the refused node."""
         del self.model.training_info[:]
         text = "the training information is left out: its node '%s' (%s) cannot be written: %s"
         self.notes.append(text % (refusal.node, refusal.operator, refusal.reason))
@@ -272,6 +284,7 @@ class _Retargeting:
         return dict(versions_of(self.model.opset_import), **own)
 
     def _target_of(self, versions: Mapping[str, int]) -> Dict[str, int]:
+        """Return domain -> target version, for nodes that have the source versions `versions`."""
         return dict(self.target, **target_opsets(versions, self.opset))
 
     def _group_of(self, function: "onnx.FunctionProto", prefix: str, omitted: FrozenSet[str]) -> NodeGroup:
@@ -279,7 +292,10 @@ class _Retargeting:
         return NodeGroup(function.node, versions, self._target_of(versions), prefix, function.name, False, omitted)
 
     def _facts_of(self, key: str) -> NodeFacts:
-        """Return the facts of a node. A training graph has facts of its own."""
+        """Return the facts of the node with a key. They are inferred at the first call, and for each training graph.
+
+        The keys are those of `nodes_of`. A node of a training graph has the key "t<number of the graph>_<position>".
+        """
         prefix, _, position = key.rpartition("_") if key.startswith("t") else ("", "", key)
         if prefix not in self._facts:
             self._facts[prefix] = self._infer_training(int(prefix[1:])) if prefix else (self._infer(), 0)
@@ -290,14 +306,16 @@ class _Retargeting:
         return infer_facts(self.model, replaceable_inputs(self.model))
 
     def _infer_training(self, number: int) -> Tuple[ModelFacts, int]:
+        """Return (facts for a training graph, position of its first node in these facts). See `model_of_training`."""
         model, begin = model_of_training(self.model, number)
         return infer_facts(model, replaceable_inputs(model), is_checked=False), begin
 
 
 def _set_versions(imports: OpsetImports, target: Mapping[str, int], composed: Mapping[str, int]) -> None:
-    """Set the version of each domain in `imports`, and add the domains of composed nodes.
+    """Set the version of each domain in `imports`, and add the domains of composed nodes, in place.
 
-    `target`, `composed`: domain -> version. A domain that the target lacks is removed: no node has it any more.
+    `target`, `composed`: domain -> version. A domain whose target version is 0 is removed: no node has it any more. A
+    domain that `target` does not list keeps its version.
     """
     for domain in composed.keys() - {normalise(entry.domain) for entry in imports}:
         imports.add(domain=domain, version=composed[domain])

@@ -17,9 +17,9 @@ Schema = Any
 
 @functools.lru_cache(maxsize=None)
 def find_schema(domain: str, operator: str, version: int) -> Optional[Schema]:
-    """Return the schema of an operator in a version of its domain.
+    """Return the schema of an operator that holds in a version of its domain.
 
-    None: the installed onnx knows no such operator, or it is deprecated there.
+    None: this version has no such operator in the installed onnx, or the operator is deprecated there.
     """
     from onnx import defs
 
@@ -45,9 +45,10 @@ def first_version(domain: str, operator: str) -> Optional[int]:
 
 @functools.lru_cache(maxsize=None)
 def is_narrower(domain: str, operator: str, source: int, target: int) -> bool:
-    """Whether the target may take fewer types than the source, so that the types of a node must be known.
+    """Whether an operator may take fewer types in the version `target` than in the version `source`.
 
-    True also if the installed onnx does not know the source.
+    If so, the types of a node must be known to write it. True also if types must be equal that may differ in the
+    source, and if the installed onnx lacks the operator in one of the versions.
     """
     before, after = find_schema(domain, operator, source), find_schema(domain, operator, target)
     if before is None or after is None:
@@ -66,12 +67,16 @@ def is_narrower(domain: str, operator: str, source: int, target: int) -> bool:
 
 
 def _types(schema: Schema, kind: str, position: int) -> FrozenSet[str]:
+    """Return the types that a schema allows for an input or output, such as "tensor(float)". Empty if it has none."""
     port = _port_at(schema, kind, position)
     return frozenset() if port is None else frozenset(port.types)
 
 
 def _port_at(schema: Schema, kind: str, position: int) -> Optional[Schema]:
-    """Return the declaration of an input or output of a schema. None: the schema has fewer."""
+    """Return the declaration of input or output number `position` of a schema. None: the schema has fewer.
+
+    `kind`: "inputs" or "outputs". A variadic last declaration stands for all further positions.
+    """
     ports = getattr(schema, kind)
     if position < len(ports):
         return ports[position]
@@ -79,7 +84,7 @@ def _port_at(schema: Schema, kind: str, position: int) -> Optional[Schema]:
 
 
 def _variable_of(port: Schema) -> Optional[str]:
-    """Return the type variable of an input or output. None: variadic values of different types."""
+    """Return the type variable of an input or output, such as "T". None: variadic values that may differ in type."""
     is_uniform = getattr(port, "is_homogeneous", None)
     is_uniform = getattr(port, "isHomogeneous", True) if is_uniform is None else is_uniform
     if _is_variadic(port) and not is_uniform:
@@ -92,7 +97,10 @@ def _is_variadic(port: Schema) -> bool:
 
 
 def form_problem(node: "onnx.NodeProto", schema: Schema) -> Optional[str]:
-    """Return why a node does not have the form that its schema asks for; None if it has."""
+    """Return the reason why a node does not have the form that a schema demands; None if it has.
+
+    The form is the names of the attributes, and the numbers of inputs and outputs. Types are not checked.
+    """
     known = schema.attributes
     for attribute in node.attribute:
         if attribute.name not in known:
@@ -112,9 +120,9 @@ def form_problem(node: "onnx.NodeProto", schema: Schema) -> Optional[str]:
 
 
 def type_problem(schema: Schema, inputs: Sequence[Fact], outputs: Sequence[Fact]) -> Optional[str]:
-    """Return which known type the schema does not allow for an input or output; None if it allows all.
+    """Return a text for the first type that a schema does not allow for an input or output; None if it allows all.
 
-    Values with one type variable must have one type.
+    Values with one type variable must have one type. Unknown types are not checked.
     """
     bound: Dict[str, str] = {}
     for kind, facts in (("inputs", inputs), ("outputs", outputs)):

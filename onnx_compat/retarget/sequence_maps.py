@@ -22,9 +22,10 @@ NodeList = Any
 
 
 def expand_sequence_maps(model: "onnx.ModelProto", names: Names) -> List[str]:
-    """Replace each SequenceMap of the model by a Loop, in place. Return a text for each.
+    """Replace the SequenceMap nodes of the model by Loops, in place. Return a text for each replaced node.
 
-    A node stays if a type that the Loop declares is not declared in the model.
+    A node stays if the model declares no type for a further input, or no element type for an output of the node's body.
+    `names`: the names in use, to which new names are added.
     """
     sequences = {
         port.name: port.type
@@ -38,6 +39,10 @@ def expand_sequence_maps(model: "onnx.ModelProto", names: Names) -> List[str]:
 
 
 def _expand(nodes: NodeList, types: Mapping[str, "onnx.TypeProto"], names: Names) -> List[str]:
+    """Replace the SequenceMap nodes of a list and of its subgraphs, in place. Return a text for each.
+
+    `types`: value name -> declared type.
+    """
     notes: List[str] = []
     written: List[onnx.NodeProto] = []
     for node in nodes:
@@ -58,7 +63,10 @@ def _expand(nodes: NodeList, types: Mapping[str, "onnx.TypeProto"], names: Names
 def _loop_of(
     node: "onnx.NodeProto", types: Mapping[str, "onnx.TypeProto"], names: Names
 ) -> "Optional[List[onnx.NodeProto]]":
-    """Return the nodes that compute a SequenceMap. None: an element type, or the kind of a further input, is not known."""
+    """Return the nodes that compute a SequenceMap. `types`: value name -> declared type.
+
+    None: the type of an input after the first, or the element type of an output of the body, is not declared.
+    """
     from onnx import helper
 
     (body,) = [attribute.g for attribute in node.attribute if attribute.name == "body"]
@@ -102,7 +110,13 @@ def _graph(
     step: str,
     ends: Sequence[str],
 ) -> "onnx.GraphProto":
-    """Return the body of the Loop. `ports`: the names of the position and of the condition."""
+    """Return the body of the Loop.
+
+    - nodes: its nodes. body: the body of the SequenceMap, whose initializers and declared types it keeps.
+    - ports: the names of the inputs for the position and for the condition.
+    - states, ends: the names of the sequences of results, as inputs and as outputs.
+    - step: the name of the output for the condition.
+    """
     from onnx import TensorProto, helper
 
     def sequence(name: str, port: "onnx.ValueInfoProto") -> "onnx.ValueInfoProto":

@@ -1,7 +1,8 @@
-"""Stand-ins: replace large tensors by values of the same type, so that a model can be traced and checked without weights.
+"""Stand-ins: replace large tensors by values of the same type.
 
-An initializer of the main graph becomes an input. Another initializer, and the tensor of a Constant node, become random
-numbers: a trace knows nothing about them, and functions cannot read inputs of the model.
+Then a model can be traced and checked without weights. An initializer of the main graph becomes an input. Another
+initializer, and the tensor of a Constant node, become random numbers: a trace knows nothing about them, and functions
+cannot read inputs of the model.
 """
 
 from typing import TYPE_CHECKING, Any, Iterator, List, Tuple
@@ -32,7 +33,10 @@ _FLOAT = 1
 
 
 def constant_of(node: "onnx.NodeProto") -> "List[onnx.TensorProto]":
-    """Return a list with the dense tensor of a Constant node; an empty list for another node."""
+    """Return a list with the dense tensor of a Constant node.
+
+    The list is empty for another node, and for a Constant without the attribute `value`.
+    """
     if node.op_type != "Constant" or node.domain not in ("", "ai.onnx"):
         return []
     return [attribute.t for attribute in node.attribute if attribute.name == "value" and attribute.HasField("t")]
@@ -81,7 +85,10 @@ def _node_lists(model: "onnx.ModelProto") -> List[Any]:
 
 
 def replace_large_tensors(model: "onnx.ModelProto") -> None:
-    """Replace the large plain tensors of a model, which have external data, by stand-ins, in place."""
+    """Replace the large tensors of a model by stand-ins, in place.
+
+    Large are the initializers and the tensors of Constant nodes that have external data, as stripped tensors have.
+    """
     declared = {port.name for port in model.graph.input}
     for tensor in _take(model.graph.initializer):
         if tensor.name not in declared:
@@ -94,12 +101,12 @@ def replace_large_tensors(model: "onnx.ModelProto") -> None:
 
 
 def _opset(holder: Any, default: int) -> int:
-    """Return the version of ai.onnx that a model or a function imports."""
+    """Return the version of ai.onnx that a model or a function imports; `default` if it imports none."""
     return max([entry.version for entry in holder.opset_import if entry.domain in ("", "ai.onnx")], default=default)
 
 
 def _take(initializers: Any) -> "List[onnx.TensorProto]":
-    """Remove and return the initializers that have external data."""
+    """Remove the initializers that have external data from a repeated field. Return copies of them, in order."""
     removed = []
     for position in reversed(range(len(initializers))):
         if initializers[position].data_location == initializers[position].EXTERNAL:
@@ -109,7 +116,10 @@ def _take(initializers: Any) -> "List[onnx.TensorProto]":
 
 
 def _replace_in(nodes: Any, tensors: "List[onnx.TensorProto]", opset: int) -> None:
-    """Compute `tensors` by new nodes before `nodes`, in place. Replace large Constant nodes, also in subgraphs."""
+    """Insert nodes that compute stand-ins for `tensors` before `nodes`, in place.
+
+    Large Constant nodes in `nodes`, and large tensors in the subgraphs of `nodes`, are replaced too.
+    """
     written: List[onnx.NodeProto] = []
     for tensor in tensors:
         written += _random_numbers(tensor, tensor.name, opset)
@@ -128,7 +138,10 @@ def _replace_in(nodes: Any, tensors: "List[onnx.TensorProto]", opset: int) -> No
 
 
 def _random_numbers(tensor: "onnx.TensorProto", name: str, opset: int) -> "Tuple[onnx.NodeProto, ...]":
-    """Return nodes that compute random numbers of the tensor's type."""
+    """Return nodes that compute random numbers with the tensor's type and shape, as the value `name`.
+
+    `opset`: the version of ai.onnx that the nodes have.
+    """
     from onnx import helper
 
     drawn = name if tensor.data_type == _FLOAT else name + "/" + STAND_IN

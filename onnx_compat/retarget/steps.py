@@ -1,8 +1,8 @@
 """Steps: how a node is rewritten from one version of its operator to the next, or back.
 
 Every version of an operator whose meaning or signature differs from the version before has a step, or is in `COMPOSED`.
-A step is two functions that edit an `EditedNode`: `up` from the version before, `down` to it. They raise `Inexpressible`
-where the other version has no such form; the node is composed then.
+A step is two functions that edit an `EditedNode`: `up` from the version before, `down` to it. They raise
+`Inexpressible` where the other version has no such form; the node is composed then.
 """
 
 from typing import Callable, Dict, Iterable, NamedTuple, Optional, Sequence, Tuple, Union
@@ -15,7 +15,7 @@ Edit = Callable[[EditedNode], None]
 
 
 class VersionStep(NamedTuple):
-    """The two directions of a step."""
+    """Two functions that edit a node: `up` from the version before to this version, `down` from this version back."""
 
     up: Edit
     down: Edit
@@ -30,13 +30,15 @@ def keep(node: EditedNode) -> None:
 
 
 def _no_rule(_: EditedNode) -> None:
+    """Raise Inexpressible: the step has no rule in this direction."""
     raise Inexpressible("the other version has another meaning")
 
 
 def register(operators: Union[str, Iterable[str]], version: int, up: Edit = _no_rule, down: Edit = _no_rule) -> None:
-    """Register a step for one or several operators. A direction without a function raises Inexpressible.
+    """Register the step to `version` from the version before, for one or several operators of ai.onnx.
 
-    If there is a step already, both are done: the later registration last on the way up, first on the way down.
+    `up` and `down` edit a node in the two directions. By default, a direction raises Inexpressible. If there is a step
+    already, both are done: the later registration last on the way up, first on the way down.
     """
     for operator in [operators] if isinstance(operators, str) else operators:
         earlier = STEPS.get((operator, version))
@@ -44,6 +46,8 @@ def register(operators: Union[str, Iterable[str]], version: int, up: Edit = _no_
 
 
 def _chain(first: VersionStep, second: VersionStep) -> VersionStep:
+    """Return a step that does two steps: `first`, then `second` on the way up; in reverse on the way down."""
+
     def up(node: EditedNode) -> None:
         first.up(node)
         second.up(node)
@@ -63,11 +67,13 @@ def register_added(
     outputs: Optional[int] = None,
     inputs: Optional[int] = None,
 ) -> None:
-    """Register a step to a version that has more attributes, inputs or outputs, which by default have no effect.
+    """Register the step to a version that adds attributes, inputs or outputs without an effect by default.
 
-    - attributes: name -> the value without effect; () is a list of ones.
+    - attributes: name -> the value without effect. () stands for a list of ones.
     - also: name -> further values without effect.
     - outputs, inputs: how many the version before can have; None: as many as the later version.
+
+    On the way down, a node that uses an addition with an effect raises Inexpressible.
     """
 
     def down(node: EditedNode) -> None:

@@ -13,13 +13,15 @@ FLOOR_IR = 3
 
 
 def target_opsets(source: Mapping[str, int], opset: Optional[int]) -> Dict[str, int]:
-    """Return domain -> version of the target. `opset`: the version of ai.onnx; None: every version stays.
+    """Return domain -> version of the target, for the domains in `source` (domain -> version of the source).
 
-    Another standard domain gets at most the version that the release of onnx with this opset has: 0 if the release
-    lacks the domain. Any other domain keeps its version.
+    `opset`: the version of ai.onnx; None: every version stays.
 
-    Raises ConversionError for an opset that does not exist, or is newer than this library or the installed
-    onnx knows.
+    - Another standard domain keeps its version, but gets at most the version that the release of onnx with this opset
+      has. This is 0 if the release lacks the domain.
+    - Any other domain keeps its version.
+
+    Raises ConversionError for an opset that does not exist, or is newer than this library or the installed onnx knows.
     """
     if opset is None:
         return dict(source)
@@ -32,7 +34,10 @@ def target_opsets(source: Mapping[str, int], opset: Optional[int]) -> Dict[str, 
 
 
 def _release(opset: object) -> Release:
-    """Return the release of onnx that introduced an opset. Raises ConversionError as `target_opsets` does."""
+    """Return the release of onnx that introduced an opset.
+
+    Raises ConversionError for an opset that does not exist, or is newer than this library or the installed onnx knows.
+    """
     from onnx import defs
 
     if isinstance(opset, bool) or not isinstance(opset, int):
@@ -54,7 +59,10 @@ def _release(opset: object) -> Release:
 
 
 def check_ir_version(version: object) -> int:
-    """Return an IR version that a caller asks for. Raises ConversionError if it does not exist, is too old or too new."""
+    """Return an IR version that a caller asks for, if models can be written with it.
+
+    Raises ConversionError for a value that is no int, below 3, or newer than this library knows.
+    """
     if isinstance(version, bool) or not isinstance(version, int):
         raise ConversionError("an IR version is an integer, not %r" % (version,), hint="give a number such as 8")
     if version < FLOOR_IR:

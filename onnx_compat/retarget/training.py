@@ -11,10 +11,11 @@ __all__ = ["model_of_training"]
 
 
 def model_of_training(model: "onnx.ModelProto", number: int) -> "Tuple[onnx.ModelProto, int]":
-    """Return a model that computes a training graph, and the number of nodes before those of the training graph.
+    """Return (model that computes a training graph, number of nodes in it before those of the training graph).
 
-    `number`: 0 and 1 for the initialization and the algorithm of the first entry, then the next entry. An
-    initialization stands alone. The algorithm is run with the main graph, as onnx.proto defines it.
+    `number`: 0 and 1 for the initialization and the algorithm of the first entry of `training_info`, 2 and 3 for those
+    of the next entry. The model of an initialization has no other nodes. The model of an algorithm has the nodes of the
+    main graph first, as onnx.proto defines it.
     """
     import onnx
 

@@ -9,7 +9,10 @@ _VARINT, _FIXED64, _CONTENT, _FIXED32 = 0, 1, 2, 5
 
 
 def copy_unknown_fields(source: Any, target: Any) -> None:
-    """Add the unknown fields of the message `source` to the message `target`, except groups: onnx.proto has none."""
+    """Add the unknown fields of the message `source` to the message `target`.
+
+    Groups are not copied: onnx.proto has none.
+    """
     try:
         fields = importlib.import_module("google.protobuf.unknown_fields").UnknownFieldSet(source)
     except ImportError:  # protobuf before 4.21
@@ -21,6 +24,7 @@ def copy_unknown_fields(source: Any, target: Any) -> None:
 
 
 def _encode(wire_type: int, data: Any) -> Any:
+    """Return the serialised content of a field, without its key. None for a group."""
     if wire_type == _VARINT:
         return varint(data)
     if wire_type == _CONTENT:

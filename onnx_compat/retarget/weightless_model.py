@@ -1,7 +1,7 @@
-"""Weightless models: models without its large weights, which are copied from the source to the result in blocks.
+"""Weightless models: models without their large weights, which are copied from the source to the result in blocks.
 
-A weight is never decoded, and memory holds one block of it at a time. A field of more than `LARGE` bytes is a payload if
-it has the numbers of an initializer or of a Constant node. See `onnx_compat.retarget.payloads`.
+A weight is never decoded, and memory holds one block of it at a time. A field of more than `LARGE` bytes is a payload
+if it has the numbers of an initializer or of a Constant node. See `onnx_compat.retarget.payloads`.
 """
 
 import os
@@ -50,12 +50,12 @@ _LIMIT = (1 << 31) - 1
 
 
 class WeightlessModel:
-    """A model without payloads.
+    """A model without its payloads, which can be loaded, and written with the payloads.
 
     - proto: the onnx.ModelProto, which may be changed. Stripped tensors are marked.
     - tensors: mark -> stripped tensor.
     - folder: the folder of the external data; None: the model was given without it.
-    - path: the path of the model, if it was read from there.
+    - path: the path that the model was read from; None if it was not read from a file.
     """
 
     def __init__(
@@ -72,11 +72,11 @@ class WeightlessModel:
 
     @property
     def data_folder(self) -> PayloadFolder:
-        """The data of stripped tensors, and of tensors with external data."""
+        """A new reader for the data of stripped tensors, and of tensors with external data."""
         return PayloadFolder(self.tensors, self.folder, self.path)
 
     def count_weight_bytes(self) -> int:
-        """Return the number of bytes of all tensors that are not in `proto`."""
+        """Return the number of bytes of all tensors whose data is not in `proto`: stripped and external tensors."""
         outside = [tensor for tensor, _ in stored_tensors(self.proto) if tensor.data_location == tensor.EXTERNAL]
         return sum(stored_size(DType.of(tensor.data_type), element_count(tensor)) for tensor in outside)
 
@@ -85,7 +85,7 @@ class WeightlessModel:
         return self.tensors[mark_of(tensor)]
 
     def load(self) -> Model:
-        """Return the model as `onnx_compat.load` does. Weights are read from the source when they are needed."""
+        """Return the model as a `Model`, as `onnx_compat.load` does. Weights are read when they are needed."""
         return load(self.proto.SerializeToString(), self.data_folder)  # type: ignore[arg-type]
 
     def copy(self) -> "WeightlessModel":
@@ -95,14 +95,17 @@ class WeightlessModel:
         return WeightlessModel(proto, dict(self.tensors), self.folder, self.path)
 
     def without_weights(self) -> "onnx.ModelProto":
-        """Return a copy in which large tensors are inputs or random numbers. Its checks are cheap."""
+        """Return a copy of `proto` in which large tensors are inputs or random numbers, for cheap checks."""
         copy = type(self.proto)()
         copy.CopyFrom(self.proto)
         replace_large_tensors(copy)
         return copy
 
     def assemble(self) -> "onnx.ModelProto":
-        """Put the payloads back into their tensors, and return the whole model."""
+        """Put the payloads back into the tensors of `proto`, in place. Return `proto`, which is then the whole model.
+
+        External data stays outside.
+        """
         for tensor, _ in stored_tensors(self.proto):
             if is_marked(tensor):
                 for payload in self.tensors[remove_mark(tensor)].payloads:
@@ -110,11 +113,14 @@ class WeightlessModel:
         return self.proto
 
     def strip(self) -> None:
-        """Take the payloads of new large tensors out of `proto` too."""
+        """Replace `proto` by a copy without the large fields of new tensors, which are added to `tensors`."""
         self.proto = strip_proto(self.proto, self.tensors)
 
     def write(self, path: str) -> None:
-        """Write the whole model to a file. Raises ConversionError if it is too large for one file."""
+        """Write the model with its payloads to a file. External data stays outside.
+
+        Raises ConversionError if the file would exceed 2 GB.
+        """
         length, parts = self._parts(self.proto.SerializeToString(), MODEL)
         if length > _LIMIT:
             raise ConversionError(
@@ -126,7 +132,11 @@ class WeightlessModel:
                 file.writelines(part.blocks() if isinstance(part, StrippedTensor) else [part])
 
     def _parts(self, data: bytes, message: str) -> Tuple[int, List[Any]]:
-        """Return the length of a serialised message with its payloads, and its parts: bytes and stripped tensors."""
+        """Return (length of a serialised message with its payloads, its parts: bytes and stripped tensors).
+
+        - data: the serialised message without payloads.
+        - message: the kind of the message, a key of `CHILDREN`, or `TENSOR` for a marked tensor.
+        """
         if message == TENSOR:
             return self._parts_of_tensor(data)
         parts: List[Any] = []
@@ -156,12 +166,14 @@ _MARKED_CHILDREN = {**CHILDREN, ATTRIBUTE: {**CHILDREN[ATTRIBUTE], 5: TENSOR}}
 
 
 def read_weightless_model(source: Any, folder: Optional[str] = None, only_main: bool = False) -> WeightlessModel:
-    """Return the weightless_model of a path, bytes or a ModelProto. A ModelProto is not changed.
+    """Read a model without its large weights. `source`: a path, bytes or a ModelProto, which is not changed.
 
-    - folder: the folder of the external data. None: the folder of the path.
+    - folder: the folder of the external data. None: the folder of the path; without a path, external data cannot be
+      read.
     - only_main: whether only initializers of the main graph are stripped.
 
-    Raises InvalidModelError for a damaged model; `load` finds more defects. Raises OSError for a file that cannot be read.
+    Raises InvalidModelError for a damaged model; `load` finds more defects. Raises OSError for a file that cannot be
+    read.
     """
     if isinstance(source, (bytes, bytearray, memoryview)):
         view = memoryview(source).cast("B")
@@ -177,11 +189,16 @@ def read_weightless_model(source: Any, folder: Optional[str] = None, only_main: 
 
 @contextmanager
 def _open_bytes(view: memoryview) -> Iterator[Read]:
+    """Return a context that yields a function: (start, stop) -> the bytes of `view` between them."""
     yield lambda start, stop: view[start:stop]
 
 
 @contextmanager
 def _open_file(path: str) -> Iterator[Read]:
+    """Return a context that opens a file and yields a function: (start, stop) -> the bytes of the file between them.
+
+    The function raises InvalidModelError if the file is shorter than `stop`.
+    """
     with open(path, "rb") as file:
 
         def read(start: int, stop: int) -> bytes:
@@ -195,7 +212,12 @@ def _open_file(path: str) -> Iterator[Read]:
 
 
 class _Scanner:
-    """Scans the fields of a serialised model. It reads headers, and copies the content of what is no payload."""
+    """Scan the fields of a serialised model, and copy them without the payloads.
+
+    - open_source: returns a context that yields a `Read` function of the source.
+    - size: the number of bytes of the source.
+    - only_main: whether only initializers of the main graph are stripped.
+    """
 
     def __init__(self, open_source: "Callable[[], ContextManager[Read]]", size: int, only_main: bool) -> None:
         self._open_source = open_source
@@ -205,7 +227,7 @@ class _Scanner:
         self._read: Read = lambda start, stop: b""
 
     def scan(self) -> "Tuple[onnx.ModelProto, Dict[str, StrippedTensor]]":
-        """Return the model with stripped tensors, and mark -> stripped tensor.
+        """Return (the model, in which stripped tensors are marked; dict of mark -> stripped tensor).
 
         Raises InvalidModelError for a damaged model.
         """
@@ -219,7 +241,10 @@ class _Scanner:
             raise InvalidModelError("the model is damaged: %s" % error) from error
 
     def _copy(self, message: str, start: int, stop: int) -> List[Any]:
-        """Return the bytes of a message without payloads, in parts."""
+        """Return the bytes of a message without payloads, in parts. Stripped tensors are marked.
+
+        `message`: the kind of the message, a key of `CHILDREN`. It lies from `start` to `stop` in the source.
+        """
         children = CHILDREN[message]
         if message == NODE and self._is_constant(start, stop):
             children = {5: CONSTANT_ATTRIBUTE}
@@ -238,6 +263,7 @@ class _Scanner:
         return [*parts, self._read(end, stop)]
 
     def _is_constant(self, start: int, stop: int) -> bool:
+        """Whether the NodeProto that lies from `start` to `stop` in the source is a Constant of ai.onnx."""
         texts = {4: b"", 7: b""}  # op_type and domain
         for number, _, content, field_stop in fields_of(self._read, start, stop):
             if number in texts and content is not None and field_stop - content <= LARGE:
@@ -245,6 +271,10 @@ class _Scanner:
         return texts[4] == b"Constant" and texts[7] in (b"", b"ai.onnx")
 
     def _tensor(self, start: int, stop: int) -> List[Any]:
+        """Return the bytes of the TensorProto that lies from `start` to `stop` in the source, in parts.
+
+        If the tensor has payloads and can be stripped, it is marked and stored. Otherwise its bytes are unchanged.
+        """
         import onnx
 
         parts: List[Any] = []
@@ -267,6 +297,8 @@ class _Scanner:
         return [tensor.SerializeToString()]
 
     def _blocks(self, start: int, stop: int) -> Callable[[], Iterator[Any]]:
+        """Return a function that opens the source again, and yields the bytes from `start` to `stop` in blocks."""
+
         def read() -> Iterator[Any]:
             with self._open_source() as read_bytes:
                 for position in range(start, stop, BLOCK):

@@ -43,9 +43,14 @@ Read = Callable[[int, int], Any]
 
 
 def fields_of(read: Read, position: int, stop: int) -> Iterator[Tuple[int, int, Optional[int], int]]:
-    """Yield (number, start, start of the content, stop) of each field; None for a field that has no length.
+    """Yield (number, start, start of the content, stop) for each field of a serialised message.
 
-    Raises InvalidModelError if a field ends after `stop`.
+    - read: returns the bytes from a position to another position.
+    - position, stop: where the message begins and ends.
+
+    The start of the content is None for a field that is not length-delimited: a number.
+
+    Raises InvalidModelError if a field ends after `stop`, or if a varint does not end.
     """
     while position < stop:
         header = read(position, min(position + 20, stop))
