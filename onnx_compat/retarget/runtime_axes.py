@@ -28,10 +28,16 @@ _BY_SUM = dict.fromkeys(("ReduceL2", "ReduceLogSum", "ReduceSumSquare"), "Reduce
 
 
 def write_runtime_axes(node: "onnx.NodeProto", facts: NodeFacts, names: Names, opset: int) -> Optional[Composed]:
-    """Return the nodes that compute a node with unknown axes or sizes.
+    """Write a node whose second input is only known when the model runs. Return the nodes that compute it.
 
-    None: the operator is no reduction, Pad, Split, Squeeze or Unsqueeze, or the node has no second input.
-    Raises Inexpressible if the rank of the data is not known, or the target lacks an operator.
+    Return None if the operator is no reduction, Pad, Split, Squeeze or Unsqueeze, or if the node has no second input.
+
+    Raises Inexpressible in these cases:
+
+    - The rank of the data is not known. Of a reduction, also: the dtype of the data is not known.
+    - The number of new axes of an Unsqueeze is not known.
+    - A Pad before opset 11 or without axes, a Pad in mode `wrap` before opset 19.
+    - A Split before opset 10.
     """
     writer = _WRITERS.get("Reduce" if node.op_type.startswith("Reduce") else node.op_type)
     if writer is None or node.domain or len(node.input) < 2:
@@ -45,7 +51,14 @@ def write_runtime_axes(node: "onnx.NodeProto", facts: NodeFacts, names: Names, o
 
 
 class NodeWriter:
-    """Collects the nodes of an operator, with unused names."""
+    """Collect the nodes and initializers that replace a node.
+
+    - node: the node to replace. facts: its facts.
+    - names: the names in use, which gives the names of new values.
+    - opset: the version of ai.onnx of the new nodes.
+    - attributes: name -> value, of the node.
+    - prefix: the start of new names.
+    """
 
     def __init__(self, node: "onnx.NodeProto", facts: NodeFacts, names: Names, opset: int) -> None:
         import onnx
@@ -60,7 +73,10 @@ class NodeWriter:
         self.prefix = node.name or node.output[0]
 
     def call(self, operator: str, *inputs: str, output: Optional[str] = None, **attributes: Any) -> str:
-        """Add a node, and return the name of its output."""
+        """Add a node of the operator `operator`, and return the name of its output: by default a new name.
+
+        `inputs` are names of values; `attributes` are those of the node.
+        """
         import onnx
 
         name = output or self.names.fresh("%s/%s" % (self.prefix, operator))
@@ -68,15 +84,16 @@ class NodeWriter:
         return name
 
     def constant(self, value: object, dtype: DType = int64) -> str:
-        """Add an initializer, and return its name."""
+        """Add an initializer with the elements `value`, and return its name."""
         name = self.names.fresh("%s/constant" % self.prefix)
         self.initializers.append(tensor_of(name, np.asarray(value, dtype.numpy), dtype))
         return name
 
     def branch(self, nodes: "List[onnx.NodeProto]", output: str) -> "onnx.GraphProto":
-        """Return nodes as a branch of an If. Its output has the type of the first input of the operator.
+        """Return `nodes` as a graph for a branch of an If, with the value `output` as its output.
 
-        Raises Inexpressible if this type is not known.
+        The output has the dtype of the first input of the node to replace. Raises Inexpressible if this dtype is not
+        known.
         """
         from onnx import helper
 
@@ -88,10 +105,13 @@ class NodeWriter:
         return helper.make_graph(nodes, "branch", [], [port])
 
     def choose(self, axis: str, parts: "Sequence[Tuple[int, onnx.GraphProto]]", rank: int) -> None:
-        """Add nested Ifs that compute the output of the operator. `parts`: pairs (axis, graph); `rank`: that of the data.
+        """Add nested Ifs that compute the output of the node to replace: each If runs the graph for one axis.
 
-        An If runs the graph of a part if the value `axis` names the axis of the part, also counted from the end. The last
-        graph runs for any other value. Raises Inexpressible if the dtype of the data is not known.
+        - axis: the name of the value that chooses the axis at run time. It may count from the end.
+        - parts: pairs (axis, graph), at least one. The last graph runs for any axis that no other pair has.
+        - rank: the rank of the data.
+
+        Raises Inexpressible if the dtype of the data is not known.
         """
         outer = self.nodes
         rest = parts[-1][1]
@@ -105,7 +125,7 @@ class NodeWriter:
         self.call("Identity", rest.output[0].name, output=self.node.output[0])
 
     def select_flags(self, rank: int) -> List[str]:
-        """Return for each axis the name of a bool vector of size 1: whether the axes of the node have it."""
+        """Return for each axis the name of a bool vector of size 1: whether the node's second input has the axis."""
         axes = self.call("Concat", self.node.input[1], self.constant([_NO_AXIS]), axis=0)
         flags: List[str] = []
         for axis in range(rank):
@@ -117,15 +137,19 @@ class NodeWriter:
         return flags
 
     def remaining_shape(self, value: str, flags: Sequence[str]) -> str:
-        """Return the name of the shape of a value without the selected axes."""
+        """Add nodes that compute the shape of `value` without the axes whose flag is set. Return the name of the shape.
+
+        `flags`: for each axis, the name of a bool vector of size 1.
+        """
         kept = self.call("Not", self.call("Concat", *flags, axis=0))
         return self.call("Compress", self.call("Shape", value), kept, axis=0)
 
 
 def _write_reduction(builder: NodeWriter, rank: int) -> None:
-    """Reduce one axis after the other. Rounding comes last, once: a mean of integers is their sum, divided by a count.
+    """Add nodes that reduce one axis after the other, each only if the second input of the node has the axis.
 
-    Raises Inexpressible if the type of the data is not known.
+    Rounding comes last, once: a mean of integers is their sum, divided by a count. Raises Inexpressible if the type of
+    the data is not known.
     """
     operator = builder.node.op_type
     value = builder.node.input[0]
@@ -165,9 +189,11 @@ _LAST_STEPS = {"ReduceL2": "Sqrt", "ReduceLogSum": "Log"}
 
 
 def _computed_dtype(operator: str, reduction: str, dtype: DType, opset: int) -> DType:
-    """Return the dtype in which an operator is computed by a reduction.
+    """Return the dtype in which the node's operator is computed by the operator `reduction`.
 
-    Of integers, norms and logarithms are computed in float32, as their meanings define it.
+    Norms and logarithms of integers are computed in float32, as their meanings define it, means of integers in int64.
+    Otherwise this is `dtype`, that of the data, if `reduction` takes it at the opset. If not: float32 for floats, int32
+    for other dtypes up to 8 bits, and int64 for wider ones.
     """
     if dtype.kind in "iu" and operator in ("ReduceL2", "ReduceLogSum", "ReduceLogSumExp"):
         return float32
@@ -181,7 +207,10 @@ def _computed_dtype(operator: str, reduction: str, dtype: DType, opset: int) -> 
 
 
 def _count_of(builder: NodeWriter, flags: Sequence[str]) -> str:
-    """Return the name of the number of elements that are reduced to one, an int64 vector of size 1."""
+    """Add nodes that compute how many elements are reduced to one. Return the name of this int64 vector of size 1.
+
+    `flags`: for each axis, the name of a bool vector of size 1, which says whether the axis is reduced.
+    """
     shape = builder.call("Shape", builder.node.input[0])
     kept_sizes = builder.constant([1] * len(flags))
     sizes = builder.call("Where", builder.call("Concat", *flags, axis=0), shape, kept_sizes)
@@ -198,7 +227,7 @@ class AxisReduction(NamedTuple):
 
 
 def _reduce_if(builder: NodeWriter, value: str, axis: int, flag: str, reduction: AxisReduction) -> str:
-    """Add an If that reduces an axis of a value where the flag is set. Return its output."""
+    """Add an If that reduces `axis` of `value` if `flag` is true, and keeps the value otherwise. Return its output."""
     from onnx import helper
 
     condition = builder.call("Reshape", flag, builder.constant(np.zeros(0)))
@@ -217,9 +246,10 @@ def _reduce_if(builder: NodeWriter, value: str, axis: int, flag: str, reduction:
 
 
 def _reduce_and_gather(builder: NodeWriter, value: str, axis: int, flag: str, reduction: AxisReduction) -> str:
-    """Reduce an axis of a value where the flag is set, without If: before opset 11, its branches must have one shape.
+    """Add nodes without an If that reduce `axis` of `value` if `flag` is true. Return the name of the result.
 
-    The reduced element is put before the others; then it is gathered, or all others.
+    Before opset 11, the branches of an If must have the same shape. So the reduced element is put before the others.
+    Then either this element or all others are gathered.
     """
     reduced = builder.call(reduction.operator, value, axes=[axis], keepdims=1)
     both = builder.call("Concat", reduced, value, axis=axis)
@@ -232,12 +262,13 @@ def _reduce_and_gather(builder: NodeWriter, value: str, axis: int, flag: str, re
 
 
 def _write_squeeze(builder: NodeWriter, rank: int) -> None:
+    """Add a Reshape to the shape of the data without the axes that the second input has."""
     shape = builder.remaining_shape(builder.node.input[0], builder.select_flags(rank))
     builder.call("Reshape", builder.node.input[0], shape, output=builder.node.output[0])
 
 
 def _write_unsqueeze(builder: NodeWriter, rank: int) -> None:
-    """Gather each size of the result: 1 for a new axis, else the next size of the data.
+    """Add a Reshape to a computed shape: each size is 1 for a new axis, else the next size of the data.
 
     Raises Inexpressible if the number of new axes is not known.
     """
@@ -256,7 +287,7 @@ def _write_unsqueeze(builder: NodeWriter, rank: int) -> None:
 
 
 def _write_pad(builder: NodeWriter, rank: int) -> None:
-    """Scatter the pads of the given axes into pads of all axes.
+    """Add a Pad of all axes. Its pads are zeros, into which the pads of the given axes are scattered.
 
     Raises Inexpressible before opset 11, for a Pad without axes, and for mode `wrap` before opset 19.
     """
@@ -276,7 +307,7 @@ def _write_pad(builder: NodeWriter, rank: int) -> None:
 
 
 def _write_split(builder: NodeWriter, rank: int) -> None:
-    """Slice each part out of the data.
+    """Add a Slice for each part of a Split. The sizes of the parts are the second input.
 
     Raises Inexpressible before opset 10, where the bounds of Slice are attributes.
     """

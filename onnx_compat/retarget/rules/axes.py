@@ -14,6 +14,7 @@ _SOFTMAX = ("Softmax", "LogSoftmax", "Hardmax")
 
 
 def _axes_to_input(node: EditedNode) -> None:
+    """Move the attribute `axes` to the second input."""
     axes = node.get("axes")
     if axes is not None:
         node.drop("axes")
@@ -21,9 +22,10 @@ def _axes_to_input(node: EditedNode) -> None:
 
 
 def _axes_to_attribute(node: EditedNode) -> None:
-    """Undo `_axes_to_input`. An empty list of axes means all axes, unless `noop_with_empty_axes` is set.
+    """Move the second input of a reduction, its axes, to the attribute `axes`, and drop `noop_with_empty_axes`.
 
-    Raises Inexpressible if the axes are not known, or if that attribute is set and no axes are given.
+    An empty list of axes means all axes, so the attribute is left out. Raises Inexpressible if the axes are not known,
+    or if there are no axes and `noop_with_empty_axes` is set.
     """
     noop = node.get("noop_with_empty_axes", 0)
     axes: Optional[List[int]] = node.integers_of(1) if node.has_input(1) else None
@@ -36,6 +38,7 @@ def _axes_to_attribute(node: EditedNode) -> None:
 
 
 def _squeeze_to_attribute(node: EditedNode) -> None:
+    """Move the second input of a Squeeze, if any, to `axes`. Raises Inexpressible if it is not known or empty."""
     if node.has_input(1):
         axes = node.integers_of(1)
         node.drop_input(1)
@@ -45,13 +48,18 @@ def _squeeze_to_attribute(node: EditedNode) -> None:
 
 
 def _unsqueeze_to_attribute(node: EditedNode) -> None:
+    """Move the second input of an Unsqueeze to the attribute `axes`. Raises Inexpressible if it is not known."""
     axes = node.integers_of(1)
     node.drop_input(1)
     node.set("axes", axes)
 
 
 def _count_from_the_front(node: EditedNode) -> None:
-    """Make negative axes in the attributes `axis` and `axes` positive."""
+    """Make negative axes in the attributes `axis` and `axes` count from the front.
+
+    Raises Inexpressible for a negative axis if the rank of the first input is not known. For an Unsqueeze, the axes
+    count in its result.
+    """
     for name in ("axis", "axes"):
         value = node.get(name)
         axes = [value] if name == "axis" else list(value or ())
@@ -63,7 +71,10 @@ def _count_from_the_front(node: EditedNode) -> None:
 
 
 def _indices_from_the_front(node: EditedNode) -> None:
-    """Make negative constant indices positive. `node` gets a caveat if the size of the axis is not known."""
+    """Make known negative indices, the second input, count from the front.
+
+    `node` gets a caveat instead if the size of the axis is not known. Indices that are not known stay.
+    """
     value = node.fact(1).value
     if value is not None and (value < 0).any():
         size = node.size(0, node.get("axis", 0))
@@ -74,9 +85,10 @@ def _indices_from_the_front(node: EditedNode) -> None:
 
 
 def _classes_from_the_front(node: EditedNode) -> None:
-    """Make negative constant indices of a OneHot positive: up to version 10, its specification gives them no class.
+    """Make known negative indices of a OneHot count from the front.
 
-    `node` gets a caveat if the indices may be negative. onnxruntime 1.31.1 counts from the end in all versions.
+    Up to version 10, the specification gives them no class. onnxruntime 1.31.1 counts from the end in all versions.
+    `node` gets a caveat instead if signed indices are not known, or if some are negative and the depth is not known.
     """
     dtype, value, depth = node.fact(0).dtype, node.fact(0).value, node.fact(1).value
     if dtype is not None and dtype.kind == "u":
@@ -89,7 +101,7 @@ def _classes_from_the_front(node: EditedNode) -> None:
 
 
 def _scan_axes_from_the_front(node: EditedNode) -> None:
-    """Make negative scan axes positive. Raises Inexpressible if the rank of such an input or output is not known."""
+    """Make negative scan axes count from the front. Raises Inexpressible if the rank of a value with one is unknown."""
     count = node.get("num_scan_inputs")
     states = len(node.proto.input) - count
     ranks: List[Tuple[str, List[Optional[int]]]] = [
@@ -105,9 +117,10 @@ def _scan_axes_from_the_front(node: EditedNode) -> None:
 
 
 def _to_single_axis(node: EditedNode) -> None:
-    """Softmax up to opset 11 flattens the axes from `axis` on; from 13 on it takes one axis, by default the last.
+    """Set `axis` to the only axis from `axis` on whose size is not 1; without such an axis, `axis` itself stays.
 
-    Raises Inexpressible if several of the axes have sizes other than 1, or if the rank is not known.
+    Softmax up to opset 11 flattens the axes from `axis` on; from 13 on it takes one axis, by default the last. Raises
+    Inexpressible if several of the axes have a size that is not known to be 1, or if the rank is not known.
     """
     rank = node.rank()
     axis = node.get("axis", 1)
@@ -120,9 +133,10 @@ def _to_single_axis(node: EditedNode) -> None:
 
 
 def _to_flattened_axes(node: EditedNode) -> None:
-    """Undo `_to_single_axis`: every axis after the axis must have size 1.
+    """Set `axis` explicitly, counted from the front, where every later axis has size 1.
 
-    Raises Inexpressible if a later axis has another or unknown size, or if the rank is not known.
+    Softmax up to opset 11 flattens the axes from `axis` on. Raises Inexpressible if a later axis has another or unknown
+    size, or if the rank is not known.
     """
     rank = node.rank()
     axis = node.get("axis", -1) % max(rank, 1)
@@ -132,17 +146,23 @@ def _to_flattened_axes(node: EditedNode) -> None:
 
 
 def _set_first_default(node: EditedNode) -> None:
+    """Set `axis` to 1, its default up to version 3, if it is absent."""
     if not node.has("axis"):
         node.set("axis", 1)
 
 
 def _dft_axis_to_input(node: EditedNode) -> None:
+    """Move the attribute `axis`, by default 1, to the third input."""
     axis = node.get("axis", 1)
     node.drop("axis")
     node.add_input(2, "axis", axis)
 
 
 def _dft_axis_to_attribute(node: EditedNode) -> None:
+    """Move the third input, by default -2, to the attribute `axis`, counted from the front.
+
+    Raises Inexpressible if the rank or the axis is not known.
+    """
     rank = node.rank()
     axis = node.integers_of(2)[0] if node.has_input(2) else -2
     node.drop_input(2)

@@ -16,11 +16,12 @@ _FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 
 def _drop_buffers(node: EditedNode) -> None:
+    """Drop `consumed_inputs`, which has no effect on the results."""
     node.drop("consumed_inputs")
 
 
 def _broadcast_as_numpy(node: EditedNode) -> None:
-    """Drop `broadcast` and `axis`, if the axes of B are the last axes of A.
+    """Drop `broadcast` and `axis`, if the axes of B are the last axes of A: then numpy broadcasts in the same way.
 
     Raises Inexpressible if B is aligned to other axes, or if a rank is not known.
     """
@@ -31,18 +32,20 @@ def _broadcast_as_numpy(node: EditedNode) -> None:
 
 
 def _broadcast_suffix(node: EditedNode) -> None:
-    """Undo `_broadcast_as_numpy`: the sizes of B must be the last sizes of A, or all be 1.
+    """Set `broadcast` to 1 if the shapes of A and B differ.
 
-    Raises Inexpressible if they are not, or if a size is not known.
+    Raises Inexpressible unless the sizes of B are known, and are the last sizes of A or all 1. Up to opset 6, operators
+    broadcast only such a B.
     """
     if not _is_suffix(node.fact(0).shape, node.fact(1).shape):
         node.set("broadcast", 1)
 
 
 def _is_suffix(first: Shape, second: Shape) -> bool:
-    """Whether two shapes are equal. Raises Inexpressible if they are not, unless the versions with `broadcast` do that.
+    """Whether two shapes are equal. False: the operators with the attribute `broadcast` broadcast `second` to `first`.
 
-    They broadcast a second operand of one element, or with the last sizes of the first operand.
+    They broadcast a second operand of one element, or with the last sizes of the first operand. Raises Inexpressible
+    for any other pair of shapes, and if a size that decides this is not known.
     """
     if first is None or second is None or None in second:
         raise Inexpressible("the shapes of its operands are not known")
@@ -55,21 +58,24 @@ def _is_suffix(first: Shape, second: Shape) -> bool:
 
 
 def _drop_broadcast(node: EditedNode) -> None:
+    """Drop `broadcast`: from opset 7 on, C of a Gemm is always broadcast."""
     node.drop("broadcast")
 
 
 def _set_broadcast(node: EditedNode) -> None:
-    """Undo `_drop_broadcast`. Raises Inexpressible if C is broadcast in a way that the other version lacks."""
+    """Set `broadcast` of a Gemm to 1. Raises Inexpressible if the other version cannot broadcast C to the result."""
     _is_suffix(node.output_shape(0), node.fact(2).shape)
     node.set("broadcast", 1)
 
 
 def _require_one_slope(node: EditedNode) -> None:
+    """Raise Inexpressible unless the slope of a PRelu has the shape [1]."""
     if node.fact(1).shape != (1,):
         raise Inexpressible("the other version aligns the slope to axis 1")
 
 
 def _set_new_selu(node: EditedNode) -> None:
+    """Set absent attributes of a Selu to their defaults from version 6 on."""
     for name, default in (("alpha", 1.67326319217681884765625), ("gamma", 1.05070102214813232421875)):
         if not node.has(name):
             node.set(name, default)
@@ -84,11 +90,13 @@ def _drop_reset(node: EditedNode) -> None:
 
 
 def _slope_of_channels(node: EditedNode) -> None:
+    """Raise Inexpressible if the slope of a PRelu is aligned to axis 1: numpy would align it to the last axis."""
     if node.rank(1) not in (0, node.rank(0)) and node.size(1, 0) != 1:
         raise Inexpressible("its slope is aligned to axis 1")
 
 
 def _set_old_selu(node: EditedNode) -> None:
+    """Drop `consumed_inputs` of a Selu, and set absent attributes to their defaults up to version 1."""
     _drop_buffers(node)
     for name, default in (("alpha", 1.6732), ("gamma", 1.0507)):
         if not node.has(name):
@@ -96,17 +104,23 @@ def _set_old_selu(node: EditedNode) -> None:
 
 
 def _require_equal_shapes(node: EditedNode) -> None:
+    """Raise Inexpressible unless all inputs are known to have the same shape."""
     shapes = [node.fact(index).shape for index in range(len(node.proto.input))]
     if any(shape is None or None in shape or shape != shapes[0] for shape in shapes):
         raise Inexpressible("the other version does not broadcast")
 
 
 def _give_bias(node: EditedNode) -> None:
+    """Add a C of zero to a Gemm without C, which lower versions require. Raises Inexpressible for unknown dtypes."""
     if not node.has_input(2):
         node.add_input(2, "C", [0], node.dtype())
 
 
 def _bounds_to_inputs(node: EditedNode) -> None:
+    """Move the attributes `min` and `max` of a Clip to inputs. A bound that bounds no float32 value is left out.
+
+    Raises Inexpressible if a bound is written and the dtype is not known.
+    """
     bounds = node.get("min", -_FLOAT32_MAX), node.get("max", _FLOAT32_MAX)
     node.drop("min", "max")
     for index, (bound, label) in enumerate(zip(bounds, ("min", "max")), 1):
@@ -115,6 +129,10 @@ def _bounds_to_inputs(node: EditedNode) -> None:
 
 
 def _bounds_to_attributes(node: EditedNode) -> None:
+    """Move the inputs `min` and `max` of a Clip to attributes.
+
+    Raises Inexpressible if a bound is not known, or is neither infinite nor exact in float32.
+    """
     for index, label in ((2, "max"), (1, "min")):
         if node.has_input(index):
             bound = float(node.array_of(index).reshape(-1)[0])
@@ -125,17 +143,20 @@ def _bounds_to_attributes(node: EditedNode) -> None:
 
 
 def _require_inference(node: EditedNode) -> None:
+    """Drop `is_test` of a Dropout. Raises Inexpressible unless it is set."""
     if not node.get("is_test", 0):
         raise Inexpressible("it drops random elements")
     node.drop("is_test")
 
 
 def _require_no_mask(node: EditedNode) -> None:
+    """Raise Inexpressible for a Dropout with a mask, the second output."""
     if node.has_output(1):
         raise Inexpressible("its mask has another type in the other version")
 
 
 def _ratio_to_input(node: EditedNode) -> None:
+    """Move the attribute `ratio` of a Dropout to the second input."""
     ratio = node.get("ratio")
     if ratio is not None:
         node.drop("ratio")
@@ -143,6 +164,10 @@ def _ratio_to_input(node: EditedNode) -> None:
 
 
 def _ratio_to_attribute(node: EditedNode) -> None:
+    """Move the ratio of a Dropout to an attribute, if it is known, and drop `training_mode` and `seed`.
+
+    Raises Inexpressible for a Dropout with a mask, and unless `training_mode` is absent or known to be false.
+    """
     if node.has_output(1):  # onnxruntime 1.31.1 gives a mask of False for Dropout of opset 10, which drops nothing
         raise Inexpressible("runtimes disagree about its mask in the other version")
     if node.has_input(2) and bool(node.array_of(2).reshape(-1)[0]):
@@ -173,16 +198,19 @@ def _to_tensor_value(node: EditedNode) -> None:
 
 
 def _require_dense(node: EditedNode) -> None:
+    """Raise Inexpressible for a Constant with a sparse value."""
     if node.has("sparse_value"):
         raise Inexpressible("the other version has no sparse constants")
 
 
 def _require_unsigned(node: EditedNode) -> None:
+    """Raise Inexpressible unless the first input is known to be unsigned."""
     if node.dtype().kind != "u":
         raise Inexpressible("the other version shifts unsigned integers only")
 
 
 def _require_no_extreme(node: EditedNode) -> None:
+    """Raise Inexpressible for the reductions "max" and "min"."""
     if node.get("reduction", "none") in ("max", "min"):
         raise Inexpressible("the other version has no reduction '%s'" % node.get("reduction"))
 
@@ -200,12 +228,13 @@ def _drop_output_sequence(node: EditedNode) -> None:
 
 
 def _set_output_sequence(node: EditedNode) -> None:
-    """Up to opset 6, an attribute asks for the first output, not its name."""
+    """Set `output_sequence` to 1 if the node has the first output: up to opset 6, this attribute asks for it."""
     if node.has_output(0):
         node.set("output_sequence", 1)
 
 
 def _require_wide_range(node: EditedNode) -> None:
+    """Drop `stash_type` of a Range. Raises Inexpressible for a float below 32 bits or an unknown dtype."""
     dtype = node.dtype()
     if dtype.kind == "f" and dtype.bits < 32:
         raise Inexpressible("the other version computes in %s" % dtype)

@@ -8,9 +8,10 @@ from onnx_compat.retarget.steps import keep, register, register_added
 
 
 def _require_inference(node: EditedNode) -> None:
-    """Up to opset 6, `is_test` tells inference; from 7 on, the number of outputs does.
+    """Drop `is_test` of a BatchNormalization that infers.
 
-    Raises Inexpressible if the node trains.
+    Up to opset 6, `is_test` tells inference; from 7 on, the number of outputs does. Raises Inexpressible if `is_test`
+    is not set and the node has several outputs: it trains.
     """
     if not node.get("is_test", 0) and any(node.proto.output[1:]):
         raise Inexpressible("it trains")
@@ -18,7 +19,10 @@ def _require_inference(node: EditedNode) -> None:
 
 
 def _set_inference(node: EditedNode) -> None:
-    """Undo `_require_inference`. Raises Inexpressible if the node trains."""
+    """Set `is_test` of a BatchNormalization to 1.
+
+    Raises Inexpressible if the node has several outputs: it trains.
+    """
     if any(node.proto.output[1:]):
         raise Inexpressible("it trains")
     node.set("is_test", 1)
@@ -33,38 +37,43 @@ def _set_buffers(node: EditedNode) -> None:
 
 
 def _require_spatial(node: EditedNode) -> None:
+    """Drop `spatial`. Raises Inexpressible unless it is 1 or absent."""
     node.drop_default("spatial", 1)
 
 
 def _require_one_output(node: EditedNode) -> None:
+    """Raise Inexpressible for a BatchNormalization with several outputs: it trains."""
     if any(node.proto.output[1:]):
         raise Inexpressible("it trains, and the two versions have other outputs")
 
 
 def _without_training(node: EditedNode) -> None:
+    """Drop `training_mode`. Raises Inexpressible if it is set, or if the node has several outputs."""
     node.drop_default("training_mode", 0)
     _require_one_output(node)
     del node.proto.output[1:]
 
 
 def _require_groups_of_one(node: EditedNode) -> None:
-    """Scale and bias are for each group in opset 18, and for each channel from 21 on.
+    """Raise Inexpressible unless each group of a GroupNormalization is known to have one channel.
 
-    Raises Inexpressible unless each group is known to have one channel.
+    Scale and bias are for each group in opset 18, and for each channel from 21 on. So they agree only for groups of one
+    channel.
     """
     if node.size(0, 1) is None or node.size(0, 1) != node.get("num_groups"):
         raise Inexpressible("its scale and bias are for groups in one version, and for channels in the other")
 
 
 def _drop_stash_type(node: EditedNode) -> None:
+    """Drop `stash_type`. Raises Inexpressible unless it is 1 or absent, and each group has one channel."""
     _require_groups_of_one(node)
     node.drop_default("stash_type", 1)
 
 
 def _require_whole_mask(node: EditedNode) -> None:
-    """Require a mask with an entry for each key. A single entry is broadcast in opset 23; from 24 on it is padded.
+    """Raise Inexpressible if an Attention has a mask that may not have an entry for each key, past keys included.
 
-    Raises Inexpressible unless the mask is known to have as many entries as there are keys, past keys included.
+    Without a mask, nothing is required. A mask with a single entry is broadcast in opset 23; from 24 on it is padded.
     """
     if node.has_input(3):
         keys, mask, past = (node.extents(index) for index in (1, 3, 4))
@@ -78,10 +87,15 @@ def _require_whole_mask(node: EditedNode) -> None:
 
 
 def _size_at(extents: Optional[Sequence[Optional[Extent]]], axis: int) -> Optional[Extent]:
+    """Return the size of a negative axis. None if the size or all sizes are unknown, or if there is no such axis."""
     return extents[axis] if extents is not None and len(extents) >= -axis else None
 
 
 def _drop_key_counts(node: EditedNode) -> None:
+    """Raise Inexpressible if an Attention has the input `nonpad_kv_seqlen`, or a mask that may be too short.
+
+    Otherwise do nothing.
+    """
     if node.has_input(6):
         raise Inexpressible("the other version has no input 'nonpad_kv_seqlen'")
     _require_whole_mask(node)

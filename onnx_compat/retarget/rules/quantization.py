@@ -10,28 +10,34 @@ _CASTS = ("Cast", "CastLike")
 
 
 def _number_of_type(node: EditedNode) -> None:
-    """Up to opset 5, the attribute `to` is the name of a type."""
+    """Convert the attribute `to` from the name of a type, as up to opset 5, to its number."""
     import onnx
 
     node.set("to", onnx.TensorProto.DataType.Value(str(node.get("to")).upper()))
 
 
 def _name_of_type(node: EditedNode) -> None:
+    """Convert the attribute `to` from the number of a type to its name, as up to opset 5."""
     import onnx
 
     node.set("to", onnx.TensorProto.DataType.Name(node.get("to")))
 
 
 def _target(node: EditedNode) -> DType:
+    """Return the dtype that a Cast or CastLike casts to. Raises Inexpressible if it is not known."""
     return DType.of(node.get("to")) if node.proto.op_type == "Cast" else node.dtype(1)
 
 
 def _drop_saturation(node: EditedNode) -> None:
-    """`saturate` has an effect on 8-bit floats only, which the versions without it lack."""
+    """Drop `saturate`. It has an effect on 8-bit floats only, which the versions without the attribute lack."""
     node.drop("saturate")
 
 
 def _drop_rounding(node: EditedNode) -> None:
+    """Drop `round_mode` of a Cast or CastLike, which has an effect on float8e8m0 only.
+
+    Raises Inexpressible for a cast to float8e8m0, for a cast of floats to 4 bits, and for an unknown target dtype.
+    """
     if _target(node).name == "float8e8m0":
         raise Inexpressible("the other version has no type float8e8m0")
     _require_no_four_bits(node)
@@ -39,19 +45,23 @@ def _drop_rounding(node: EditedNode) -> None:
 
 
 def _require_no_four_bits(node: EditedNode) -> None:
+    """Raise Inexpressible for a cast of floats to a 4-bit type, or if a dtype that decides this is not known."""
     if _target(node).bits == 4 and node.dtype(0).kind == "f":
         raise Inexpressible("the two versions clip to 4 bits in another way")
 
 
 def _to_cast(node: EditedNode) -> None:
-    """Write the CastLike of `node`, which begins with opset 15, as a Cast to the known type."""
+    """Write a CastLike, which begins with opset 15, as a Cast to the type of its second input.
+
+    Raises Inexpressible if this type is not known.
+    """
     node.set("to", node.dtype(1).onnx)
     node.drop_input(1)
     node.proto.op_type = "Cast"
 
 
 def _require_one_scale(node: EditedNode) -> None:
-    """Before opset 13, all elements share a scale.
+    """Drop `axis` of a node whose elements all share one scale, as they do before opset 13.
 
     Raises Inexpressible if the scale has several elements or an unknown shape.
     """
@@ -62,9 +72,10 @@ def _require_one_scale(node: EditedNode) -> None:
 
 
 def _drop_output_dtype(node: EditedNode) -> None:
-    """Write the type of the result as a zero point.
+    """Replace `output_dtype` of a QuantizeLinear by a zero point of this type, unless the node has a zero point.
 
-    Raises Inexpressible for blocks, or if a new zero point is needed and the shape of the scale is not known.
+    Drop `block_size` too. Raises Inexpressible if `block_size` is not 0, or if a new zero point is needed and the shape
+    of the scale is not known.
     """
     node.drop_default("block_size", 0)
     number = node.get("output_dtype", 0)
@@ -78,10 +89,12 @@ def _drop_output_dtype(node: EditedNode) -> None:
 
 
 def _drop_precision(node: EditedNode) -> None:
+    """Drop `precision`. Raises Inexpressible unless it is 0 or the dtype of the scale."""
     node.drop_default("precision", 0, [node.dtype(1).onnx] if node.get("precision") else ())
 
 
 def _drop_dequantized_type(node: EditedNode) -> None:
+    """Drop `output_dtype`. Raises Inexpressible unless it is 0 or the dtype of the scale."""
     node.drop_default("output_dtype", 0, [node.dtype(1).onnx] if node.get("output_dtype") else ())
 
 
