@@ -10,6 +10,6 @@ _FAMILIES = ("axes", "elementwise", "normalization", "quantization", "resizing",
 
 @functools.lru_cache(maxsize=None)
 def import_all() -> None:
-    """Import every family once."""
+    """Import every family of rules, which registers its steps. Later calls do nothing."""
     for family in _FAMILIES:
         importlib.import_module("onnx_compat.retarget.rules." + family)

@@ -12,11 +12,16 @@ _UNUSED = (_COORDINATES, "nearest_mode", "cubic_coeff_a", "exclude_outside", "ex
 
 
 def _scales_of_images(node: EditedNode) -> None:
+    """Replace `height_scale` and `width_scale` of an Upsample by `scales` of four axes."""
     node.set("scales", [1.0, 1.0, node.get("height_scale"), node.get("width_scale")])
     node.drop("height_scale", "width_scale")
 
 
 def _images_of_scales(node: EditedNode) -> None:
+    """Replace `scales` of an Upsample by `height_scale` and `width_scale`.
+
+    Raises Inexpressible unless there are four scales, and the first two are 1.
+    """
     scales = list(node.get("scales"))
     if len(scales) != 4 or scales[:2] != [1.0, 1.0]:
         raise Inexpressible("the other version resizes images only")
@@ -32,15 +37,17 @@ def _scales_to_input(node: EditedNode) -> None:
 
 
 def _scales_to_attribute(node: EditedNode) -> None:
+    """Move the second input to the attribute `scales`. Raises Inexpressible if it is not known."""
     scales = [float(scale) for scale in node.array_of(1).reshape(-1)]
     node.drop_input(1)
     node.set("scales", scales)
 
 
 def _to_resize(node: EditedNode) -> None:
-    """Make the Upsample of `node` a Resize of opset 10, which rounds in another way for scales below 1.
+    """Make an Upsample a Resize of opset 10, which rounds in another way for scales below 1.
 
-    Raises Inexpressible if a known scale is below 1.
+    Raises Inexpressible if a known scale is below 1. Scales that are not known count as 1 or more, as the specification
+    of Upsample demands.
     """
     value = node.fact(1).value
     if value is not None and (value < 1).any():
@@ -50,15 +57,17 @@ def _to_resize(node: EditedNode) -> None:
 
 
 def _to_upsample(node: EditedNode) -> None:
+    """Make a Resize of opset 10 an Upsample. Raises Inexpressible if a scale is below 1, or if they are not known."""
     if (node.array_of(1) < 1).any():
         raise Inexpressible("its scales are below 1, and the other version only enlarges")
     node.proto.op_type = "Upsample"
 
 
 def _name_simple_sampling(node: EditedNode) -> None:
-    """Write out how Resize of opset 10 samples: nearest rounds down, and up where the scale is below 1.
+    """Write out how a Resize of opset 10 samples: by asymmetric coordinates, which `nearest` rounds.
 
-    Raises Inexpressible for nearest if the scales are not known, or enlarge one axis and shrink another.
+    It rounds down, but up where the scale is below 1. Raises Inexpressible for `nearest` if scales are not known, or
+    enlarge one axis and shrink another. A former Upsample never shrinks.
     """
     rounding = "floor"
     if node.get("mode", "nearest") == "nearest" and not node.only_enlarges:
@@ -75,9 +84,11 @@ def _name_simple_sampling(node: EditedNode) -> None:
 
 
 def _to_simple_sampling(node: EditedNode) -> None:
-    """Undo `_name_simple_sampling`, if the node samples so. The scales may follow from known sizes.
+    """Write a Resize in the form of opset 10, with only scales, if it samples as that opset does.
 
-    Raises Inexpressible for another mode or other samples, or if the scales are not known.
+    The scales may follow from known sizes. Raises Inexpressible for a mode other than `nearest` and `linear`, for other
+    coordinates or another rounding, and if the scales are not known. For `linear`, scales of 1 need no certain
+    coordinates.
     """
     mode = node.get("mode", "nearest")
     if mode not in ("nearest", "linear"):
@@ -107,7 +118,10 @@ def _to_simple_sampling(node: EditedNode) -> None:
 
 
 def _scales_of_sizes(node: EditedNode) -> List[float]:
-    """Return the scales that give the sizes of a Resize. Raises Inexpressible if a size is unknown or no multiple."""
+    """Return the scales that give the sizes of a Resize.
+
+    Raises Inexpressible if a size before or after is not known, or if a size after is no multiple of that before.
+    """
     sizes, shape = node.integers_of(3), node.fact(0).shape
     if shape is None or any(size is None or not size or target % size for size, target in zip(shape, sizes)):
         raise Inexpressible("its scales do not follow from its sizes")
@@ -115,18 +129,24 @@ def _scales_of_sizes(node: EditedNode) -> List[float]:
 
 
 def _require_no_old_coordinates(node: EditedNode) -> None:
+    """Raise Inexpressible for the coordinates "tf_half_pixel_for_nn"."""
     if node.get(_COORDINATES) == "tf_half_pixel_for_nn":
         raise Inexpressible("the other version has no coordinates 'tf_half_pixel_for_nn'")
 
 
 def _give_empty_inputs(node: EditedNode) -> None:
-    """Before opset 13, `roi` and `scales` may be empty, but not absent."""
+    """Add an empty `roi` and empty `scales` if they are absent: before opset 13, they may be empty, but not absent."""
     for index, label in ((1, "roi"), (2, "scales")):
         if not node.has_input(index):
             node.add_input(index, label, [], float32)
 
 
 def _resize_every_axis(node: EditedNode) -> None:
+    """Write a Resize of some `axes` for all axes, and drop `axes`, `antialias` and `keep_aspect_ratio_policy`.
+
+    Raises Inexpressible if `antialias` is set, for another policy than "stretch", and if a value that the new inputs
+    depend on is not known.
+    """
     node.drop_default("antialias", 0)
     axes = node.get("axes")
     if node.get("keep_aspect_ratio_policy", "stretch") != "stretch":
@@ -159,6 +179,7 @@ def _resize_every_axis(node: EditedNode) -> None:
 
 
 def _require_no_symmetry(node: EditedNode) -> None:
+    """Raise Inexpressible for the coordinates "half_pixel_symmetric"."""
     if node.get(_COORDINATES) == "half_pixel_symmetric":
         raise Inexpressible("the other version has no coordinates 'half_pixel_symmetric'")
 

@@ -19,6 +19,10 @@ def _pads_to_paddings(node: EditedNode) -> None:
 
 
 def _pads_to_inputs(node: EditedNode) -> None:
+    """Move the attributes `pads` and `value` of a Pad to inputs.
+
+    Raises Inexpressible if `value` is present and the dtype of the data is not known.
+    """
     pads, value = node.get("pads"), node.get("value")
     node.drop("pads", "value")
     node.add_input(1, "pads", list(pads))
@@ -27,6 +31,10 @@ def _pads_to_inputs(node: EditedNode) -> None:
 
 
 def _pads_to_attributes(node: EditedNode) -> None:
+    """Move the second and third input of a Pad to the attributes `pads` and `value`.
+
+    Raises Inexpressible if one of them is not known, or if the value is no float32.
+    """
     pads = node.integers_of(1)
     if node.has_input(2):
         value = float(node.array_of(2).reshape(-1)[0])
@@ -39,7 +47,11 @@ def _pads_to_attributes(node: EditedNode) -> None:
 
 
 def _pad_every_axis(node: EditedNode) -> None:
-    """Write pads for every axis: from opset 18 on, `axes` tells which axes have pads."""
+    """Write the pads of a Pad with `axes`, the fourth input, for every axis, and drop this input.
+
+    It tells from opset 18 on which axes have pads. Raises Inexpressible if the axes, the pads or the rank are not
+    known.
+    """
     if node.has_input(3):
         axes, pads = node.integers_of(3), node.integers_of(1)
         rank = node.rank()
@@ -52,17 +64,20 @@ def _pad_every_axis(node: EditedNode) -> None:
 
 
 def _require_no_wrap(node: EditedNode) -> None:
+    """Raise Inexpressible for a Pad in mode "wrap"."""
     if node.get("mode", "constant") == "wrap":
         raise Inexpressible("the other version has no mode 'wrap'")
 
 
 def _shape_to_input(node: EditedNode) -> None:
+    """Move the attribute `shape` of a Reshape to the second input, and drop `consumed_inputs`."""
     shape = node.get("shape")
     node.drop("shape", "consumed_inputs")
     node.add_input(1, "shape", list(shape or ()))
 
 
 def _shape_to_attribute(node: EditedNode) -> None:
+    """Move the second input of a Reshape to the attribute `shape`. Raises Inexpressible if it is not known."""
     shape = node.integers_of(1)
     node.drop_input(1)
     node.set("shape", shape)
@@ -82,6 +97,7 @@ def _drop_allowzero(node: EditedNode) -> None:
 
 
 def _drop_range(node: EditedNode) -> None:
+    """Drop `start` and `end` of a Shape. Raises Inexpressible unless they provably select all sizes."""
     rank = node.fact(0).rank
     start, end = node.get("start", 0), node.get("end")
     starts_first = start == 0 or (rank is not None and start <= -rank)
@@ -91,6 +107,7 @@ def _drop_range(node: EditedNode) -> None:
 
 
 def _slice_to_inputs(node: EditedNode) -> None:
+    """Move the attributes `starts`, `ends` and `axes` of a Slice to inputs."""
     values = [(label, node.get(label)) for label in ("starts", "ends", "axes")]
     node.drop("starts", "ends", "axes")
     for index, (label, value) in enumerate(values, 1):
@@ -99,6 +116,10 @@ def _slice_to_inputs(node: EditedNode) -> None:
 
 
 def _slice_to_attributes(node: EditedNode) -> None:
+    """Move the inputs `starts`, `ends` and `axes` of a Slice to attributes, and drop the input `steps`.
+
+    Raises Inexpressible if one of these inputs is not known, or if a step is not 1.
+    """
     if node.has_input(4) and any(step != 1 for step in node.integers_of(4)):
         raise Inexpressible("the other version has no steps")
     values = {label: node.integers_of(k) for k, label in ((1, "starts"), (2, "ends"), (3, "axes")) if node.has_input(k)}
@@ -109,6 +130,10 @@ def _slice_to_attributes(node: EditedNode) -> None:
 
 
 def _slice_from_the_front(node: EditedNode) -> None:
+    """Make known negative axes of a Slice count from the front. Axes that are not known stay.
+
+    Raises Inexpressible for a negative axis if the rank is not known.
+    """
     if node.has_input(3) and node.fact(3).value is not None:
         axes = node.integers_of(3)
         if any(axis < 0 for axis in axes):
@@ -117,6 +142,7 @@ def _slice_from_the_front(node: EditedNode) -> None:
 
 
 def _split_to_input(node: EditedNode) -> None:
+    """Move the attribute `split` of a Split, if any, to the second input."""
     sizes = node.get("split")
     if sizes is not None:
         node.drop("split")
@@ -124,6 +150,7 @@ def _split_to_input(node: EditedNode) -> None:
 
 
 def _split_to_attribute(node: EditedNode) -> None:
+    """Move the second input of a Split, if any, to the attribute `split`. Raises Inexpressible if it is not known."""
     if node.has_input(1):
         sizes = node.integers_of(1)
         node.drop_input(1)
@@ -131,19 +158,24 @@ def _split_to_attribute(node: EditedNode) -> None:
 
 
 def _split_old_input(node: EditedNode) -> None:
-    """Up to opset 1, the sizes are an input or an attribute."""
+    """Move the second input of a Split of opset 1, if any, to the attribute `split`. Opset 1 has both forms.
+
+    Raises Inexpressible if the input is not known.
+    """
     _split_to_attribute(node)
 
 
 def _count_parts(node: EditedNode) -> None:
+    """Set `num_outputs` of a Split without sizes to its number of outputs."""
     if not node.has_input(1):
         node.set("num_outputs", len(node.proto.output))
 
 
 def _drop_count(node: EditedNode) -> None:
-    """Without a number of parts, the parts are equal: write out their sizes if the last part is smaller.
+    """Drop `num_outputs` of a Split, and add the sizes of the parts if they are not equal.
 
-    Raises Inexpressible if the size of the axis is not known.
+    Before opset 18, a Split without sizes has equal parts. Raises Inexpressible if a Split by `num_outputs` splits an
+    axis of unknown size.
     """
     count = node.get("num_outputs")
     node.drop("num_outputs")
@@ -157,18 +189,20 @@ def _drop_count(node: EditedNode) -> None:
 
 
 def part_sizes(size: int, count: int) -> List[int]:
-    """Return the sizes of `count` parts of an axis, of which the last may be smaller."""
+    """Return the sizes of `count` parts of an axis of `size` elements. The last parts may be smaller, down to 0."""
     part = -(-size // count)
     return [max(0, min(part, size - part * index)) for index in range(count)]
 
 
 def _k_to_input(node: EditedNode) -> None:
+    """Move the attribute `k` of a TopK to the second input."""
     count = node.get("k")
     node.drop("k")
     node.add_input(1, "k", [count])
 
 
 def _k_to_attribute(node: EditedNode) -> None:
+    """Move the second input of a TopK to the attribute `k`. Raises Inexpressible if it is not known."""
     count = node.integers_of(1)[0]
     node.drop_input(1)
     node.set("k", count)

@@ -9,6 +9,7 @@ _GRID_MODES = {"bilinear": "linear", "bicubic": "cubic"}
 
 
 def _integer_power(node: EditedNode) -> None:
+    """Convert the attribute `p` of an LpPool, if any, to an int. Raises Inexpressible if it is no whole number."""
     power = node.get("p")
     if power is not None:
         if power != int(power):
@@ -22,12 +23,17 @@ def _float_power(node: EditedNode) -> None:
 
 
 def _to_new_grid_mode(node: EditedNode) -> None:
+    """Rename the mode of a GridSample: "bilinear" -> "linear", "bicubic" -> "cubic". Any other mode stays."""
     mode = node.get("mode")
     if mode in _GRID_MODES:
         node.set("mode", _GRID_MODES[mode])
 
 
 def _to_old_grid_mode(node: EditedNode) -> None:
+    """Rename the mode of a GridSample: "linear" -> "bilinear", "cubic" -> "bicubic". Any other mode stays.
+
+    Raises Inexpressible unless the data has rank 4.
+    """
     if node.rank() != 4:
         raise Inexpressible("the other version samples images only")
     old = {new: name for name, new in _GRID_MODES.items()}
@@ -40,16 +46,21 @@ def _name_old_coordinates(node: EditedNode) -> None:
 
 
 def _drop_coordinates(node: EditedNode) -> None:
+    """Drop `coordinate_transformation_mode` of a RoiAlign. Raises Inexpressible unless it is "output_half_pixel"."""
     if node.get("coordinate_transformation_mode", "half_pixel") != "output_half_pixel":
         raise Inexpressible("the other version shifts the coordinates by half a pixel")
     node.drop("coordinate_transformation_mode")
 
 
 def _require_whole_windows(node: EditedNode) -> None:
-    """Before, a last window that begins in the padding counts: onnx infers a larger size than runtimes compute.
+    """Make a pool with `ceil_mode` independent of whether a last window that begins in the padding counts.
 
-    Where the sizes are known and every size is that of whole windows, sizes are rounded down. Raises Inexpressible if
-    only some sizes are.
+    Before version 22, such a window counts in the sizes that onnx infers, but not in those that runtimes compute.
+
+    - If no known result size depends on it, the node stays.
+    - Otherwise, if all sizes are known and rounded down in the result, `ceil_mode` becomes 0.
+
+    Raises Inexpressible in any other case. A node without `ceil_mode`, or with `auto_pad`, stays.
     """
     if not node.get("ceil_mode", 0) or node.get("auto_pad", "NOTSET") != "NOTSET":
         return
@@ -74,10 +85,11 @@ def _require_whole_windows(node: EditedNode) -> None:
 
 
 def _write_deconvolution_pads(node: EditedNode) -> None:
-    """Write the padding that `output_shape` or `auto_pad` of a ConvTranspose implies, if it is odd for an axis.
+    """Write the padding that `output_shape` or `auto_pad` of a ConvTranspose implies, if it is odd for any axis.
 
     Up to version 10, the specification puts the odd element at the other end than from 11 on. `node` gets a caveat if
-    a size is not known.
+    a size is not known. The node stays if all padding is even, if any padding is negative, or if the node has
+    neither attribute.
     """
     upper, output_shape = node.get("auto_pad", "NOTSET"), node.get("output_shape")
     if output_shape is None and not upper.startswith("SAME"):
@@ -93,9 +105,10 @@ def _write_deconvolution_pads(node: EditedNode) -> None:
 
 
 def _deconvolution_padding(node: EditedNode, output_shape: Optional[List[int]]) -> Optional[List[int]]:
-    """Return by how many elements each axis of a ConvTranspose is padded; None if a size is not known.
+    """Return the total padding of each spatial axis of a ConvTranspose; None if a size is not known.
 
-    `output_shape`: the sizes of the result; None: those of the data times the strides.
+    The padding is negative if the result is larger than the unpadded result. `output_shape`: the sizes of the result;
+    None: those of the data times the strides.
     """
     data, weights = node.fact(0).shape, node.fact(1).shape
     kernel = node.get("kernel_shape", weights[2:] if weights else None)
