@@ -86,6 +86,7 @@ def _where(at: RecordedNode, g: Tensor) -> List[Any]:
 
 @rule("cast")
 def _cast(at: RecordedNode, g: Tensor) -> List[Any]:
+    """Differentiate a cast: return the list [g in the dtype of the operand]; [None] unless both dtypes are floats."""
     (x,) = at.args
     return [p.cast(g, x.dtype) if x.dtype.kind == at.y.dtype.kind == "f" else None]
 

@@ -330,12 +330,14 @@ def atoms_of(value: Extent) -> Iterable[Atom]:
 
 # -- the algebra underneath ------------------------------------------------------------------------------------------
 def _terms(value: Extent) -> Dict[_Monomial, int]:
+    """Return monomial -> factor of a size. An int is the factor of the empty monomial; 0 has no terms."""
     if isinstance(value, Dim):
         return value.terms
     return {(): int(value)} if value else {}
 
 
 def _simplify(terms: Dict[_Monomial, int]) -> Extent:
+    """Return the size with these terms, without those of factor 0: an int if only the constant term is left."""
     kept = {monomial: factor for monomial, factor in terms.items() if factor}
     if not kept:
         return 0
@@ -387,6 +389,7 @@ def _cannot_remove(atoms: List[Atom], atom: Atom) -> bool:
 
 
 def _decide_less(a: Extent, b: Extent) -> bool:
+    """Whether a < b for all run-time values (True), or a >= b for all (False). Raises Undecided without a proof."""
     if is_positive(b - a):
         return True
     if is_nonnegative(a - b):

@@ -81,11 +81,13 @@ class _Sizes:
         self.values = values
 
     def value(self, ref: Ref) -> Ref:
+        """Return the replacement of a value, also through several steps. A value without a replacement stays."""
         while ref in self.values:
             ref = self.values[ref]
         return ref
 
     def spec(self, spec: Spec) -> Spec:
+        """Return the type with the symbolic sizes of its shape substituted."""
         if all(map(is_static, spec.shape)):
             return spec
         return Spec(spec.dtype, tuple(map(self.extent, spec.shape)))
@@ -97,6 +99,7 @@ class _Sizes:
         return tuple(map(self.arg, arg)) if isinstance(arg, tuple) else arg
 
     def extent(self, extent: Extent) -> Extent:
+        """Return a size in which every value is replaced. A size without such a value is returned itself."""
         if not isinstance(extent, Dim) or not any(atom.args[0] in self.values for atom in atoms_of(extent)):
             return extent
         total: Extent = 0

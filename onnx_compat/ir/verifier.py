@@ -65,6 +65,8 @@ def verify_region(region: Region) -> None:
 
 
 class _Verifier:
+    """Verify the regions of one program, which is recorded for `target`; None: the default target."""
+
     def __init__(self, target: Optional[Target]) -> None:
         self.target = target or Target()
         self.printer = Printer()

@@ -55,6 +55,7 @@ class Schedule:
 
 
 def _check_order(passes: Sequence[Pass]) -> None:
+    """Raise ConversionError if the order of passes breaks a constraint of a pass (see `Schedule`)."""
     first: Dict[str, int] = {}
     for position, pass_ in enumerate(passes):
         first.setdefault(pass_.name, position)

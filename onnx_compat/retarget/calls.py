@@ -14,7 +14,7 @@ __all__ = ["called_functions", "describe_lost_parts", "omitted_inputs"]
 def omitted_inputs(model: "onnx.ModelProto") -> Dict[FunctionKey, FrozenSet[str]]:
     """Return function key -> the names of the inputs that at least one call omits. Each function has an entry.
 
-    A call in the body of a function F omits an input too if it passes an input of F for it that a call of F omits.
+    A call inside a function F also omits an input if it passes on an input of F that a call of F omits.
     """
     inputs = {function_key(function): list(function.input) for function in model.functions}
     omitted: Dict[FunctionKey, Set[str]] = {key: set() for key in inputs}

@@ -162,6 +162,8 @@ def write_onnx(
 
 
 class _Change(NamedTuple):
+    """A converted model in memory. The fields are those of `Preparation`."""
+
     source: WeightlessModel
     model: Model
     result: WeightlessModel

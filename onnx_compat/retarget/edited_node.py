@@ -124,9 +124,11 @@ class EditedNode:
     # inputs and outputs
 
     def has_input(self, index: int) -> bool:
+        """Whether the node has input number `index`. False for an omitted input."""
         return index < len(self.proto.input) and bool(self.proto.input[index])
 
     def has_output(self, index: int) -> bool:
+        """Whether the node has output number `index`. False for an omitted output."""
         return index < len(self.proto.output) and bool(self.proto.output[index])
 
     def fact(self, index: int) -> Fact:

@@ -209,6 +209,7 @@ def declare_outputs(model: "onnx.ModelProto") -> List[str]:
 
 
 def _is_declared(kind: "onnx.TypeProto") -> bool:
+    """Whether a type is declared; for a tensor, with its shape. The sizes in the shape may be missing."""
     name = kind.WhichOneof("value")
     return name is not None and (name != "tensor_type" or kind.tensor_type.HasField("shape"))
 

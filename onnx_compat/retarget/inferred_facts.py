@@ -90,6 +90,7 @@ class ModelFacts:
         self.error: Optional[OnnxCompatError] = None
 
     def of(self, key: str) -> NodeFacts:
+        """Return the facts of the node with a key. Nothing is known of a node that the trace did not see."""
         return self.facts.get(key, NodeFacts())
 
     def observe(self, node: GraphNode, inputs: Sequence[Any], results: Sequence[Any]) -> None:

@@ -75,6 +75,7 @@ def is_untouched(domain: str, operator: str, source: int, target: int) -> bool:
 
 
 def _step(domain: str, operator: str, version: int) -> Optional[VersionStep]:
+    """Return the step to a version from the version before. None: no rule. Only ai.onnx, the domain "", has rules."""
     return None if domain else step_at(operator, version)
 
 

@@ -75,6 +75,7 @@ class _Stripper:
                 self._copy_item(value, getattr(target, field.name), child)
 
     def _copy_item(self, item: Any, copy: Any, message: str) -> None:
+        """Copy the message `item` of the kind `message` to the empty message `copy`, and strip the tensors in it."""
         if message == TENSOR:
             self._copy_tensor(item, copy)
         elif message == NODE:
@@ -83,6 +84,7 @@ class _Stripper:
             self.copy(item, copy, message)
 
     def _copy_node(self, node: "onnx.NodeProto", copy: "onnx.NodeProto") -> None:
+        """Copy a node to the empty `copy`. Strip the tensor of a Constant node, and the tensors in subgraphs."""
         is_constant = bool(constant_of(node))
         if not is_constant and not any(attribute.HasField("g") or attribute.graphs for attribute in node.attribute):
             copy.CopyFrom(node)
@@ -95,6 +97,7 @@ class _Stripper:
             self.copy(attribute, copy.attribute.add(), CONSTANT_ATTRIBUTE if is_constant else ATTRIBUTE)
 
     def _copy_tensor(self, tensor: "onnx.TensorProto", copy: "onnx.TensorProto") -> None:
+        """Copy a tensor to the empty `copy`, without its large fields. If it has any, mark the copy and store them."""
         copy_unknown_fields(tensor, copy)
         payloads: List[Payload] = []
         for field, value in tensor.ListFields():

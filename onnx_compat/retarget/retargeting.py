@@ -288,6 +288,7 @@ class _Retargeting:
         return dict(self.target, **target_opsets(versions, self.opset))
 
     def _group_of(self, function: "onnx.FunctionProto", prefix: str, omitted: FrozenSet[str]) -> NodeGroup:
+        """Return the nodes of a function as a group. `prefix`, `omitted`: the fields of `NodeGroup`."""
         versions = self._versions_in(function)
         return NodeGroup(function.node, versions, self._target_of(versions), prefix, function.name, False, omitted)
 

@@ -153,6 +153,7 @@ class WeightlessModel:
         return length + len(data) - end, [*parts, data[end:]]
 
     def _parts_of_tensor(self, data: bytes) -> Tuple[int, List[Any]]:
+        """Return (length of a serialised, marked tensor with its payloads, [the tensor as a `StrippedTensor`])."""
         import onnx
 
         tensor = onnx.TensorProto.FromString(data)

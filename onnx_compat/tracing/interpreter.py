@@ -182,12 +182,17 @@ class Interpreter:
         return expiring
 
     def _apply(self, node: GraphNode, scope: Scope, graph: Graph) -> Sequence[Any]:
+        """Compute the results of a node, and give them to `observe`. Return the results in order."""
         results = self._compute(node, scope, graph)
         if self.observe is not None:
             self.observe(node, [scope.get(name) for name in node.inputs], results)
         return results
 
     def _compute(self, node: GraphNode, scope: Scope, graph: Graph) -> Sequence[Any]:
+        """Return the results of a node: of its meaning, or of the shim's native operator.
+
+        A tolerant interpreter returns placeholders if the node failed or reads a placeholder. See `Interpreter`.
+        """
         trace = current_trace()
         outer, trace.origin = trace.origin, Origin(node.name, node.operator, node.opset)
         try:
@@ -216,6 +221,7 @@ class Interpreter:
             trace.origin = outer
 
     def _mark_unavailable(self, node: GraphNode, scope: Scope) -> Sequence[Any]:
+        """Add the run-time values that a node reads to `read`. Return a placeholder for each output of the node."""
         read = [scope.get(name) for name in node.inputs + tuple(node.captures())]
         self.read.extend(value for value in read if isinstance(value, Tensor) and not value.known)
         return [_UNAVAILABLE] * len(node.outputs)
@@ -223,6 +229,11 @@ class Interpreter:
     def _apply_meaning(
         self, meaning: Operator, context: Context, inputs: Sequence[Any], attributes: Mapping[str, Any]
     ) -> Sequence[Any]:
+        """Call the meaning of a node with its inputs and attributes, and check the results. Return them in order.
+
+        Raises UnsupportedError if the call raises a Python error such as TypeError, or gives wrong results. Raises an
+        OnnxCompatError of the meaning unchanged.
+        """
         if meaning.context:
             inputs = [context, *inputs]
         while inputs and inputs[-1] is None:  # omitted trailing inputs take the defaults of the meaning
@@ -308,6 +319,7 @@ def _mark_weight(value: Any, name: str) -> None:
 
 
 def _depends_on(origin: Optional[Origin], size: Extent) -> bool:
+    """Whether a size contains a value that a primitive of the ONNX node `origin` computes."""
     producers = [atom.args[0].node for atom in atoms_of(size)]
     return any(node is not None and node.origin is origin for node in producers)
 
@@ -335,6 +347,7 @@ def _is_accepted(native: Native, node: GraphNode, inputs: Sequence[Any], attribu
 
 
 def _check_results(node: GraphNode, results: Sequence[Any], meaning: Operator) -> None:
+    """Raise UnsupportedError if a result for a named output has a wrong class, or if results are missing."""
     for name, result in zip(node.outputs, results):
         if (
             name

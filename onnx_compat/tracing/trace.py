@@ -96,6 +96,7 @@ class Trace:
         self._fill(region, lambda: body(outputs, [_tensor_of(ref) for ref in added]))
 
     def _fill(self, region: Region, body: Callable[[], Sequence[Tensor]]) -> None:
+        """Call `body` while `region` is the innermost open region. Its results become the outputs of the region."""
         outer_permuted, self._permuted = (
             self._permuted,
             dict(self._permuted),
@@ -172,6 +173,7 @@ class Trace:
         return self._permuted[tensor.ref, perm]
 
     def _transpose(self, ref: Ref, perm: Tuple[int, ...]) -> Ref:
+        """Record a transpose of a value, or a reshape if only axes of length one move. Return the result."""
         shape = tuple(ref.spec.shape[axis] for axis in perm)
         spec = Spec(ref.spec.dtype, shape)
         long_axes = [axis for axis in perm if not (is_static(ref.spec.shape[axis]) and ref.spec.shape[axis] == 1)]

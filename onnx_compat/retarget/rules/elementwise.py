@@ -82,10 +82,12 @@ def _set_new_selu(node: EditedNode) -> None:
 
 
 def _set_inference(node: EditedNode) -> None:
+    """Set `is_test` of a Dropout to 1."""
     node.set("is_test", 1)
 
 
 def _drop_reset(node: EditedNode) -> None:
+    """Drop `linear_before_reset` of a GRU. Raises Inexpressible unless it is 0 or absent."""
     node.drop_default("linear_before_reset", 0)
 
 
@@ -224,6 +226,7 @@ def _to_scatter_elements(node: EditedNode) -> None:
 
 
 def _drop_output_sequence(node: EditedNode) -> None:
+    """Drop `output_sequence`: from opset 7 on, the name of the first output asks for it."""
     node.drop("output_sequence")
 
 

@@ -33,6 +33,7 @@ def _drop_buffers(node: EditedNode) -> None:
 
 
 def _set_buffers(node: EditedNode) -> None:
+    """Set `consumed_inputs` of a BatchNormalization, which is required before version 6, to its fixed value."""
     node.set("consumed_inputs", [0, 0, 0, 1, 1])
 
 

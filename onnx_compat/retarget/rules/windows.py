@@ -42,6 +42,7 @@ def _to_old_grid_mode(node: EditedNode) -> None:
 
 
 def _name_old_coordinates(node: EditedNode) -> None:
+    """Set `coordinate_transformation_mode` of a RoiAlign to "output_half_pixel", the behaviour before version 16."""
     node.set("coordinate_transformation_mode", "output_half_pixel")
 
 
