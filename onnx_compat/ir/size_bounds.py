@@ -1,6 +1,7 @@
 """Bounds of symbolic sizes: the least value at run time, and the extent of the expression.
 
-The bound of an atom is computed once, when the atom is made. So the bound of a size takes as long as the size has terms.
+The bound of an atom is computed once, when the atom is made. So the time to compute the bound of a size is proportional
+to its number of terms.
 """
 
 from typing import TYPE_CHECKING, Any, Optional, Sequence

@@ -1,4 +1,7 @@
-"""The contract of a pass: a rewrite that keeps the results, with a name, a summary, order constraints and an example."""
+"""The contract of a pass: a rewrite that keeps the results.
+
+A pass has a name, a summary, order constraints and an example.
+"""
 
 from typing import TYPE_CHECKING, Any, Callable, Sequence, Tuple
 

@@ -95,8 +95,8 @@ def choose_data_file(external_data: Optional[str], weightless_model: WeightlessM
     - None: a data file is written only if the source has external data in another folder than that of the target. It
       has the suffix .onnx.data.
 
-    Raises ConversionError for a name with a folder, for the name of the target, and for "keep" if the source has
-    external data in another folder.
+    Raises ConversionError for a name with a folder, and for the name of the target. Raises it for "keep" too, if the
+    source has external data in another folder.
     """
     stem = os.path.splitext(os.path.basename(target))[0]
     has_external_data = any(_is_external(tensor) for tensor, _ in stored_tensors(weightless_model.proto))

@@ -47,8 +47,8 @@ def first_version(domain: str, operator: str) -> Optional[int]:
 def is_narrower(domain: str, operator: str, source: int, target: int) -> bool:
     """Whether an operator may take fewer types in the version `target` than in the version `source`.
 
-    If so, the types of a node must be known to write it. True also if types must be equal that may differ in the
-    source, and if the installed onnx lacks the operator in one of the versions.
+    If so, the types of a node must be known to write it. True also if `target` demands equal types where `source` does
+    not, and if the installed onnx lacks the operator in one of the two versions.
     """
     before, after = find_schema(domain, operator, source), find_schema(domain, operator, target)
     if before is None or after is None:

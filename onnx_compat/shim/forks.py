@@ -1,8 +1,8 @@
 """Forked processes: an error in place of a hang.
 
 A fork copies a process without its threads. A framework whose threads have started waits for them forever in the child
-process. `Shim.threads_start` says at which step that happens. The steps of a process are noted here, and a forked process
-remembers those of its parent.
+process. `Shim.threads_start` says at which step that happens. The steps of a process are noted here, and a forked
+process remembers those of its parent.
 """
 
 import os

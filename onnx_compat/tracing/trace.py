@@ -1,7 +1,7 @@
 """Record the primitives that a function over Tensors applies: as nodes to emit later, or to execute at once.
 
-A trace belongs to one thread and one conversion, and shares no state with another trace. A primitive gets its trace from
-`current_trace()`.
+A trace belongs to one thread and one conversion, and shares no state with another trace. A primitive gets its trace
+from `current_trace()`.
 """
 
 import threading
