@@ -141,7 +141,7 @@ class Format:
         return self.decode(self.encode(values, saturate, mode))
 
     def _too_large(self, saturate: bool) -> int:
-        """Return the code of a magnitude above the largest value: of that value, of infinity or of NaN."""
+        """Return the code that replaces a magnitude above the largest value. `saturate`: as in `encode`."""
         if self.special == "finite" or (saturate and self.saturates):
             return self.top
         return self.top + 1 if self.special == "ieee" else self.nan

@@ -215,7 +215,8 @@ def _embed(weightless_model: WeightlessModel, tensor: "onnx.TensorProto") -> Non
 def _layout(moved: List[MovableWeight], is_safetensors: bool) -> Tuple[List[int], bytes]:
     """Return (offset of each weight in the file, bytes of the header).
 
-    A safetensors file has a header, and no gaps. Otherwise the header is empty, and each offset is a multiple of 4096.
+    With `is_safetensors`, the file has a header and no gaps. Otherwise the header is empty, and each offset is a
+    multiple of 4096.
     """
     offsets: List[int] = []
     if not is_safetensors:

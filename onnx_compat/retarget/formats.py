@@ -147,7 +147,7 @@ def adapt_to_ir(model: "onnx.ModelProto", ir_version: int) -> List[str]:
 
 
 def _make_dense(model: "onnx.ModelProto") -> int:
-    """Replace the sparse initializers of the main graph by dense initializers, in place. Return their number."""
+    """Replace sparse initializers of the main graph of `model` by dense tensors. Return their number."""
     from onnx_compat.model import load
     from onnx_compat.retarget.protos import tensor_of
 
@@ -166,9 +166,9 @@ def _make_dense(model: "onnx.ModelProto") -> int:
 
 
 def _declare_initializers(model: "onnx.ModelProto") -> int:
-    """Declare the initializers of the main graph as inputs, and make those of subgraphs Constant nodes, in place.
+    """Declare initializers of the main graph of `model` as inputs. Make those of subgraphs Constant nodes.
 
-    Return the number of changed initializers.
+    The model is changed in place. Return the number of changed initializers.
     """
     declared = {port.name for port in model.graph.input}
     ports = [value_info(tensor) for tensor in model.graph.initializer if tensor.name not in declared]

@@ -167,8 +167,9 @@ _MARKED_CHILDREN = {**CHILDREN, ATTRIBUTE: {**CHILDREN[ATTRIBUTE], 5: TENSOR}}
 
 
 def read_weightless_model(source: Any, folder: Optional[str] = None, only_main: bool = False) -> WeightlessModel:
-    """Read a model without its large weights. `source`: a path, bytes or a ModelProto, which is not changed.
+    """Read a model without its large weights, and return it.
 
+    - source: a path, bytes or a ModelProto, which is not changed.
     - folder: the folder of the external data. None: the folder of the path; without a path, external data cannot be
       read.
     - only_main: whether only initializers of the main graph are stripped.
@@ -275,6 +276,7 @@ class _Scanner:
         """Return the bytes of the TensorProto that lies from `start` to `stop` in the source, in parts.
 
         If the tensor has payloads and can be stripped, it is marked and stored. Otherwise its bytes are unchanged.
+        Raises InvalidModelError for a damaged tensor.
         """
         import onnx
 

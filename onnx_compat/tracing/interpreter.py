@@ -191,7 +191,8 @@ class Interpreter:
     def _compute(self, node: GraphNode, scope: Scope, graph: Graph) -> Sequence[Any]:
         """Return the results of a node: of its meaning, or of the shim's native operator.
 
-        A tolerant interpreter returns placeholders if the node failed or reads a placeholder. See `Interpreter`.
+        Raises the OnnxCompatError of a node that fails. A tolerant interpreter returns placeholders instead, except for
+        the errors that `Interpreter` names. It returns placeholders also for a node that reads a placeholder.
         """
         trace = current_trace()
         outer, trace.origin = trace.origin, Origin(node.name, node.operator, node.opset)
@@ -231,8 +232,8 @@ class Interpreter:
     ) -> Sequence[Any]:
         """Call the meaning of a node with its inputs and attributes, and check the results. Return them in order.
 
-        Raises UnsupportedError if the call raises a Python error such as TypeError, or gives wrong results. Raises an
-        OnnxCompatError of the meaning unchanged.
+        Raises UnsupportedError if the call raises a Python error such as TypeError, or gives wrong results. Other
+        errors of the meaning propagate.
         """
         if meaning.context:
             inputs = [context, *inputs]

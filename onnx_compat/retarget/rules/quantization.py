@@ -51,7 +51,7 @@ def _require_no_four_bits(node: EditedNode) -> None:
 
 
 def _to_cast(node: EditedNode) -> None:
-    """Write a CastLike, which begins with opset 15, as a Cast to the type of its second input.
+    """Write the CastLike of `node`, which begins with opset 15, as a Cast to the type of its second input.
 
     Raises Inexpressible if this type is not known.
     """

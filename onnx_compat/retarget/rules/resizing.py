@@ -44,7 +44,7 @@ def _scales_to_attribute(node: EditedNode) -> None:
 
 
 def _to_resize(node: EditedNode) -> None:
-    """Make an Upsample a Resize of opset 10, which rounds in another way for scales below 1.
+    """Make the Upsample of `node` a Resize of opset 10, which rounds in another way for scales below 1.
 
     Raises Inexpressible if a known scale is below 1. Scales that are not known count as 1 or more, as the specification
     of Upsample demands.
@@ -57,7 +57,7 @@ def _to_resize(node: EditedNode) -> None:
 
 
 def _to_upsample(node: EditedNode) -> None:
-    """Make a Resize of opset 10 an Upsample. Raises Inexpressible if a scale is below 1, or if they are not known."""
+    """Make the Resize of `node` an Upsample. Raises Inexpressible if a scale is below 1, or if scales are not known."""
     if (node.array_of(1) < 1).any():
         raise Inexpressible("its scales are below 1, and the other version only enlarges")
     node.proto.op_type = "Upsample"
