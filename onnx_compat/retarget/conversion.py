@@ -263,7 +263,7 @@ def _read_checked(model: ModelSource, only_main: bool) -> Tuple[WeightlessModel,
 
 
 def _read(model: ModelSource, only_main: bool) -> WeightlessModel:
-    """Return a model without its large weights; with `only_main`, only large initializers of the main graph go."""
+    """Return a model without its large weights. `only_main`: leave out only large initializers of the main graph."""
     folder = model.data_folder if isinstance(model, Model) else None
     return read_weightless_model(_source_of(model), folder, only_main)
 
