@@ -75,10 +75,13 @@ class NodeWriter:
     def call(self, operator: str, *inputs: str, output: Optional[str] = None, **attributes: Any) -> str:
         """Add a node of the operator `operator`, and return the name of its output: by default a new name.
 
-        `inputs` are names of values; `attributes` are those of the node.
+        `inputs` are names of values; `attributes` are those of the node. Raises Inexpressible if the target lacks the
+        operator.
         """
         import onnx
 
+        if find_schema("", operator, self.opset) is None:
+            raise Inexpressible("opset %d has no %s" % (self.opset, operator))
         name = output or self.names.fresh("%s/%s" % (self.prefix, operator))
         self.nodes.append(onnx.helper.make_node(operator, list(inputs), [name], **attributes))
         return name

@@ -8,7 +8,7 @@ import pytest
 from building import INT64, model, node, require_opset, value
 
 import onnx_compat
-from onnx_compat.retarget.conversion import retarget
+from onnx_compat.retarget.conversion import plan, retarget
 
 X = (np.arange(24, dtype=np.float32).reshape(2, 3, 4) % 7) / 4 + 0.5
 CASES: List[Any] = [
@@ -58,3 +58,12 @@ def test_pads_and_sizes_may_be_known_at_run_time_only(built: Any, names: Any) ->
     feed = {"x": X, **{name: np.asarray(numbers, np.int64) for name, numbers in names.items()}}
     for got, want in zip(*(onnx_compat.run(proto, feed, shim="reference") for proto in (result, source))):
         np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize(("built", "data", "axes"), CASES, ids=lambda part: getattr(part, "op_type", None))
+def test_a_target_without_the_needed_operators_is_refused(built: Any, data: np.ndarray, axes: Any) -> None:
+    """Compress, Where and NonZero begin with opset 9: no other nodes compute the result below."""
+    require_opset(18)
+    ports = [value("x", list(data.shape)), value("a", [len(axes[0])], INT64)]
+    source = model([built], ports, [onnx.ValueInfoProto(name="y")], opset=18)
+    assert plan(source, 7).counts["refused"] == 1
