@@ -182,6 +182,8 @@ def lift(value: Any, dtype: Optional[DType] = None) -> Tensor:
         array[...] = value
         return Tensor(dtype or DType.of("int64"), array.shape, array)
     if dtype is not None:
+        if dtype.kind in "iu" and isinstance(value, (int, float, list, tuple)):
+            _check_range(value if isinstance(value, (list, tuple)) else [value], dtype)
         try:
             array = np.asarray(value, dtype.numpy)
         except OverflowError as error:
@@ -190,6 +192,14 @@ def lift(value: Any, dtype: Optional[DType] = None) -> Tensor:
         array = np.asarray(value)
         dtype = DType.of(array.dtype)
     return Tensor(dtype, array.shape, array)
+
+
+def _check_range(values: Sequence[Any], dtype: DType) -> None:
+    """Raise InvalidModelError for a Python number outside of an integer dtype: numpy below 2 takes its lowest bits."""
+    lowest, highest = dtype.min, dtype.max
+    for value in values:
+        if isinstance(value, (int, float)) and (value < lowest or value > highest):
+            raise InvalidModelError("the number %s does not fit %s" % (value, dtype.name))
 
 
 def scalar_like(value: TensorLike, like: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ import onnx_compat
 from matrix.fuzz.damage.outcomes import RAN, judge
 from matrix.fuzz.execution import REFUSED
 from onnx_compat.errors import InvalidModelError, LimitError
+from onnx_compat.ir.dtypes import DType
 from onnx_compat.ops import ranks
 
 A, N = np.float32, np.int64
@@ -44,6 +45,10 @@ CASES: Dict[str, Tuple[int, Any, Dict[str, Any]]] = {
 }
 
 
+#: Operator -> the first version that the table describes, where a version before has fewer inputs.
+MEANT = {"DFT": 20}
+
+
 def feeds_of(operator: str, rank: int) -> Dict[str, np.ndarray]:
     _, inputs, _ = CASES[operator]
     arrays = [np.ones(shape, dtype) for shape, dtype in inputs]
@@ -52,7 +57,7 @@ def feeds_of(operator: str, rank: int) -> Dict[str, np.ndarray]:
 
 
 def run_node(operator: str, opset: int, feeds: Dict[str, np.ndarray], outputs: int = 1, **attributes: Any) -> Any:
-    ports = [value(k, array.shape, helper.np_dtype_to_tensor_dtype(array.dtype)) for k, array in feeds.items()]
+    ports = [value(k, array.shape, DType.of(array.dtype).onnx) for k, array in feeds.items()]
     names = ["y%d" % k for k in range(outputs)]
     proto = model([node(operator, list(feeds), names, **attributes)], ports, [value(k) for k in names], opset=opset)
     for output in proto.graph.output:
@@ -78,7 +83,9 @@ def test_a_scalar_is_refused_by_its_rank(operator: str) -> None:
 @pytest.mark.parametrize("operator", sorted(ranks.TABLE))
 def test_the_table_has_operators_and_inputs_of_onnx(operator: str) -> None:
     for schema in defs.get_all_schemas():  # an older onnx lacks some
-        if schema.name == operator and schema.domain in ("", "ai.onnx.preview"):
+        if schema.name != operator or schema.domain not in ("", "ai.onnx.preview"):
+            continue
+        if schema.since_version >= MEANT.get(operator, 1):
             assert len(ranks.TABLE[operator].split()) <= len(schema.inputs)
 
 

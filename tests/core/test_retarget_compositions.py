@@ -10,6 +10,7 @@ from onnx import TensorProto, helper
 
 import onnx_compat
 from onnx_compat.errors import UnsupportedError
+from onnx_compat.ir.dtypes import DType
 from onnx_compat.retarget.conversion import plan, retarget
 
 X = (np.arange(48, dtype=np.float32).reshape(1, 2, 4, 6) % 7) - 3
@@ -163,7 +164,7 @@ def test_a_sequence_map_becomes_a_loop_whose_nodes_are_converted(further: str) -
 def test_remainders_of_infinities_and_of_float64(dtype: Any, fmod: int) -> None:
     """Mod begins with opset 10: before, floats are divided step by step."""
     numbers = np.asarray([-np.inf, -7.5, -0.0, 0.0, 2.5, 1e30, np.inf, np.nan], dtype)
-    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    kind = DType.of(np.dtype(dtype)).onnx
     if fmod == 0:
         require_opset(28)  # which defines Mod of floats by its sign
     opset = 28 if fmod == 0 else 13

@@ -232,8 +232,8 @@ def test_bytes_of_moved_weights_are_unchanged(tmp_path: Path) -> None:
 
 
 def test_a_type_that_safetensors_lacks_comes_back_into_the_model(tmp_path: Path) -> None:
-    tensor = onnx.TensorProto(name="w", data_type=onnx.TensorProto.UINT4, dims=[200000], raw_data=b"\x21" * 100000)
     require_opset(21)
+    tensor = onnx.TensorProto(name="w", data_type=onnx.TensorProto.UINT4, dims=[200000], raw_data=b"\x21" * 100000)
     proto = model([node("Cast", ["w"], ["y"], to=FLOAT)], [], [value("y", [200000])], {}, 21)
     proto.graph.initializer.append(tensor)
     tensor = proto.graph.initializer[0]

@@ -192,7 +192,7 @@ def _to_tensor_value(node: EditedNode) -> None:
         if attribute.name.startswith("value_") and kind in elements:
             value = node.get(attribute.name)
             is_list = attribute.name.endswith("s")
-            items = list(value) if is_list else [value]
+            items = [item.encode() if isinstance(item, str) else item for item in (value if is_list else [value])]
             tensor = onnx.helper.make_tensor("", elements[kind], [len(items)] if is_list else [], items)
             node.drop(attribute.name)
             node.set("value", tensor)
