@@ -89,8 +89,8 @@ def test_doctor_prints_the_table(
     installed: Optional[str], verdict: str, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     rows(monkeypatch, [], [installed] if installed else [])
-    found = SimpleNamespace(origin=None, submodule_search_locations=None)
-    monkeypatch.setattr(environment, "find_module", lambda name: found if name == installed else None)
+    package = SimpleNamespace(origin=None, submodule_search_locations=None)
+    monkeypatch.setattr(environment, "find_module", lambda name: package if name == installed else None)
     main(["doctor"])
     (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("compare with onnxruntime")]
     assert line.split()[3] == verdict and ("pip install" in line) == (verdict == "no")

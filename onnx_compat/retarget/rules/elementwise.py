@@ -1,5 +1,7 @@
 """Rules for elementwise operators, products, Constant, Clip, Dropout, scattering and recurrent networks."""
 
+from typing import Any, List
+
 import numpy as np
 
 from onnx_compat.ir.dtypes import float32
@@ -192,7 +194,8 @@ def _to_tensor_value(node: EditedNode) -> None:
         if attribute.name.startswith("value_") and kind in elements:
             value = node.get(attribute.name)
             is_list = attribute.name.endswith("s")
-            items = [item.encode() if isinstance(item, str) else item for item in (value if is_list else [value])]
+            given = list(value) if is_list else [value]
+            items: List[Any] = [item.encode() if isinstance(item, str) else item for item in given]
             tensor = onnx.helper.make_tensor("", elements[kind], [len(items)] if is_list else [], items)
             node.drop(attribute.name)
             node.set("value", tensor)
