@@ -6,8 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Mapping, Tuple
 
-import numpy as np
-
+from benchmarks.child.real_inputs import generate_inputs
 from matrix.retarget.outcomes import REFUSED, RIGHT, WRONG
 from matrix.simplified.measure import compare_outputs, count_nodes, load_session
 from matrix.suites.cache import Case
@@ -37,7 +36,11 @@ def examine(path: str, opset: int, case: List[Any], real: Mapping[str, Any]) -> 
             return REFUSED, error.reason[:300], []
         nodes = [count_nodes(Path(path)), count_nodes(target), composed]
         try:
-            feeds = list(feeds_of_case(Case(*case)) if case else [real_feed(path, **real)])
+            feeds = list(
+                feeds_of_case(Case(*case))
+                if case
+                else [generate_inputs(path, real["shapes"], real["values"], real["fed"], real["ranges"])]
+            )
             problem = compare_outputs(load_session(Path(path), optimised=False), load_session(target), feeds)
         except Exception as error:  # noqa: BLE001 - onnxruntime has no common class of errors
             problem = str(error)[:300]
@@ -48,27 +51,3 @@ def feeds_of_case(case: Case) -> Iterator[Dict[str, Any]]:
     """Yield the recorded inputs of each data set of a case, by name."""
     for data in case.data_sets():
         yield data.inputs
-
-
-def real_feed(
-    path: str, shapes: Any, values: Mapping[str, Any], fed: Any, ranges: Mapping[str, Any]
-) -> Dict[str, np.ndarray]:
-    """Return generated inputs of the model at `path` by name, the same in every run.
-
-    - shapes, fed: input -> the shape of its array, for inputs with symbolic sizes.
-    - values: input -> its fixed value.
-    - ranges: input -> [low, high) of its random values.
-    """
-    import onnx_compat
-    from onnx_compat.conversion.input_fixing import fix_inputs
-    from onnx_compat.verification.generate import generate
-
-    fixed = fix_inputs(onnx_compat.load(path), {**shapes, **fed}, values)
-    feed: Dict[str, np.ndarray] = generate(fixed.inputs)
-    random = np.random.RandomState(0)
-    for name, (low, high) in ranges.items():
-        is_integer = feed[name].dtype.kind in "iu"
-        sample = (random.randint if is_integer else random.uniform)(low, high, feed[name].shape)
-        feed[name] = np.asarray(sample).astype(feed[name].dtype)
-    feed.update((name, fixed.graph.initializers[name].array()) for name in values)
-    return feed

@@ -36,7 +36,7 @@ def pytest_configure() -> None:
         converter = importlib.import_module("onnxscript.version_converter")
     except ImportError:
         return
-    converter.convert_version = convert_ir  # type: ignore[attr-defined]
+    converter.convert_version = convert_ir  # type: ignore[attr-defined]  # an untyped module
 
 
 def convert_proto(model: Any, target_version: int) -> Any:
@@ -58,7 +58,7 @@ def convert_proto(model: Any, target_version: int) -> Any:
     return result
 
 
-def convert_ir(model: Any, target_version: int, fallback: Any = None) -> None:  # noqa: ARG001
+def convert_ir(model: Any, target_version: int, fallback: Any = None) -> None:  # noqa: ARG001 (the signature of onnxscript)
     """Convert an onnx_ir model, or a ModelProto, to another opset in place, as the function of onnxscript does.
 
     `fallback` has no effect. Raises RefusedError if this project refuses the model. Raises InvalidResultError if the

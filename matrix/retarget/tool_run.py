@@ -40,13 +40,13 @@ def _read_write(source: str, target: str) -> None:
 
 
 def _onnxsim(source: str, target: str) -> None:
-    import onnxsim  # type: ignore[import-not-found]
+    import onnxsim  # type: ignore[import-not-found]  # in the environment of the session only
 
     onnx.save(onnxsim.simplify(onnx.load(source))[0], target)
 
 
 def _onnxslim(source: str, target: str) -> None:
-    import onnxslim  # type: ignore[import-not-found]
+    import onnxslim  # type: ignore[import-not-found]  # in the environment of the session only
 
     onnx.save(onnxslim.slim(onnx.load(source)), target)
 

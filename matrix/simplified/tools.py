@@ -31,7 +31,7 @@ def _ours(source: str, target: str, growth: float) -> None:
 def _onnxsim(source: str, target: str, _: float) -> None:
     """Simplify with onnxsim."""
     import onnx
-    import onnxsim  # type: ignore[import-not-found]
+    import onnxsim  # type: ignore[import-not-found]  # in the environment of the session only
 
     onnx.save(onnxsim.simplify(onnx.load(source))[0], target)
 
@@ -39,7 +39,7 @@ def _onnxsim(source: str, target: str, _: float) -> None:
 def _onnxslim(source: str, target: str, _: float) -> None:
     """Simplify with onnxslim."""
     import onnx
-    import onnxslim  # type: ignore[import-not-found]
+    import onnxslim  # type: ignore[import-not-found]  # in the environment of the session only
 
     onnx.save(onnxslim.slim(onnx.load(source)), target)
 

@@ -73,7 +73,7 @@ class OperatorOffer:
         - inputs: a dtype for each input; None for an omitted input.
         - outputs: the number of results, of any dtypes.
         """
-        return self._can_take(operator, inputs, [None] * outputs, attributes or {}, domain)
+        return self.has(operator, inputs, [None] * outputs, attributes, domain)
 
     def _can_take(
         self, operator: str, inputs: Dtypes, outputs: Dtypes, attributes: Mapping[str, Any], domain: str

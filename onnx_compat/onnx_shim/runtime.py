@@ -133,28 +133,6 @@ class RuntimeOffer(OperatorOffer):
             self._kernels[key] = self._try(operator, inputs, outputs, attributes, domain)
         return self._kernels[key]
 
-    def has_call(
-        self,
-        operator: str,
-        inputs: Dtypes,
-        outputs: int,
-        attributes: Optional[Mapping[str, Any]] = None,
-        domain: str = "",
-    ) -> bool:
-        """Whether the operator set has an operator for these dtypes of inputs, and onnxruntime a kernel for it.
-
-        - inputs: a dtype for each input; None for an omitted input.
-        - outputs: the number of results, of any dtypes.
-        - attributes: name -> value; None: the call has no attributes.
-        """
-        if not super().has_call(operator, inputs, outputs, attributes, domain):
-            return False
-        key = (domain, operator, _names(inputs), outputs, _summary(attributes or {}))
-        if key not in self._kernels:
-            unknown = [None] * outputs
-            self._kernels[key] = self._try(operator, inputs, unknown, attributes or {}, domain)
-        return self._kernels[key]
-
     def _try(self, operator: str, inputs: Dtypes, outputs: Dtypes, attributes: Mapping[str, Any], domain: str) -> bool:
         names = ["i%d" % k if dtype is not None else "" for k, dtype in enumerate(inputs)]
         results = ["o%d" % k for k in range(len(outputs))]

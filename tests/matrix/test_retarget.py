@@ -11,6 +11,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from benchmarks.child.real_inputs import generate_inputs
 from matrix.real.catalog import Network, Package
 from matrix.retarget import network_check, networks, node_check, nodes, pool, round_trip, round_trip_check
 from matrix.retarget.__main__ import ROWS, make_parser
@@ -155,7 +156,7 @@ def test_a_real_network_gets_inputs_in_its_ranges(monkeypatch: pytest.MonkeyPatc
     result = networks.measure(options(opset=[11]))
     assert result.entries["real 11"]["counts"] == {RIGHT: 1}
     assert result.entries["exported 11"]["counts"] == {}
-    feed = network_check.real_feed(str(path), {}, {}, network.fed, network.ranges)
+    feed = generate_inputs(str(path), {}, {}, network.fed, network.ranges)
     assert 5 <= feed["x"].min() <= feed["x"].max() < 6
 
 
