@@ -241,6 +241,8 @@ class Interpreter:
             inputs = inputs[:-1]
         try:
             results = meaning.function(*inputs, **attributes)
+        except OnnxCompatError:  # an InputError is a ValueError too
+            raise
         except (TypeError, ValueError, IndexError, KeyError, AttributeError, ArithmeticError, AssertionError) as error:
             if is_own(meaning.function):
                 ranks.check(context.node.domain, context.node.operator, inputs[1:] if meaning.context else inputs)

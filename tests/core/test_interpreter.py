@@ -9,7 +9,7 @@ from onnx import TensorProto, helper
 
 import onnx_compat
 from onnx_compat import primitives as p
-from onnx_compat.errors import InvalidModelError, UnsupportedError
+from onnx_compat.errors import InvalidModelError, OnnxCompatError, UnsupportedError
 from onnx_compat.execution.plan import Specialisation, TracedModel, trace_model
 from onnx_compat.execution.support import declared_structures
 from onnx_compat.ir.dims import is_equal
@@ -188,6 +188,18 @@ def test_an_error_of_a_meaning_is_an_unsupported_node_with_its_name(error: Any) 
         Interpreter().run(graph_of(nodes, ["y"], extra_opsets=MINE), [lift(X)])
     assert raised.value.node == "here"
     assert "test_interpreter.py, line" in str(raised.value), "the hint names the code of the meaning"
+
+
+@pytest.mark.parametrize("error", OnnxCompatError.__subclasses__())
+def test_an_error_of_this_library_in_a_meaning_keeps_its_type(error: Any) -> None:
+    @onnx_compat.op("Broken", since=1, domain="my.domain")
+    def broken(x: Any) -> Any:
+        raise error("deep inside")
+
+    nodes = [node("Broken", ["x"], ["y"], domain="my.domain", name="here")]
+    with pytest.raises(error) as raised:
+        Interpreter().run(graph_of(nodes, ["y"], extra_opsets=MINE), [lift(X)])
+    assert (type(raised.value), raised.value.reason, raised.value.node) == (error, "deep inside", "here")
 
 
 # -- nodes that cannot be applied --------------------------------------------------------------------------------------
