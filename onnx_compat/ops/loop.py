@@ -123,7 +123,7 @@ def _run_loop(
 
     The reasons to unroll a loop:
 
-    - M is at most `SHORT`, and `_may_unroll` agrees.
+    - M is small (see `_is_short`).
     - A state is no tensor, so the loop cannot be recorded.
     - The trace executes each node at once.
 
@@ -134,7 +134,7 @@ def _run_loop(
     limit = None if rounds is None else int(rounds.reshape(()))
     first_condition = True if cond is None else current_trace().peek(cond)
     all_tensors = all(isinstance(value, Tensor) for value in v_initial)
-    is_short = limit is not None and limit <= SHORT and _may_unroll(limit, body)
+    is_short = limit is not None and _is_short(limit, body)
     if first_condition is not None and not bool(first_condition):
         limit = 0
     is_limit_known = M is None or limit is not None
@@ -150,12 +150,16 @@ def _run_loop(
     return _record_loop(run, None if M is None else p.reshape(M, ()), start, list(v_initial), body)
 
 
-def _may_unroll(rounds: int, body: Graph) -> bool:
-    """Return whether the limit `unrolled_nodes` allows to unroll a loop of `rounds` iterations in the open loops.
+def _is_short(rounds: int, body: Graph) -> bool:
+    """Return whether a loop of `rounds` iterations is unrolled although it could be recorded.
 
-    The open loops are those that are being unrolled. Always True for at most one iteration, and for a loop outside of
-    all open loops. Without the limit, eight rounds in each of ten nested loops become a thousand million.
+    It has at most `SHORT` iterations, and no more than the limit `unrolled_rounds`. The limit `unrolled_nodes` allows
+    to unroll it in the open loops: those that are being unrolled. That limit does not count for at most one iteration,
+    and for a loop outside of all open loops. Without it, eight rounds in each of ten nested loops become a thousand
+    million.
     """
+    if rounds > min(SHORT, limits.limit("unrolled_rounds")):
+        return False
     outer = current_trace().unrolled_rounds
     return rounds <= 1 or outer == 1 or outer * rounds * body.node_count <= limits.limit("unrolled_nodes")
 

@@ -397,6 +397,24 @@ def test_short_loops_in_short_loops_are_unrolled_up_to_a_limit() -> None:
         assert len(primitives_of(5)) < 200
 
 
+@pytest.mark.parametrize("bound", [1, 2, 5, 8, 9])
+def test_only_a_loop_that_cannot_be_recorded_exceeds_the_limit_of_rounds(bound: int) -> None:
+    over_tensors = _loops(1, "scan")
+    del over_tensors.graph.input[1]
+    over_a_sequence = long_loop_over_a_sequence()
+    for rounds in range(1, 11):
+        over_tensors.graph.initializer.append(numpy_helper.from_array(np.array(rounds), "m"))
+        over_a_sequence.graph.initializer[0].CopyFrom(numpy_helper.from_array(np.array(rounds), "m"))
+        with limits.override(unrolled_rounds=bound):
+            assert float(prepare(over_tensors).run([np.float32(0)])[0]) == rounds
+            if rounds > bound + 1:
+                with pytest.raises(LimitError):
+                    prepare(over_a_sequence)
+            else:
+                assert int(prepare(over_a_sequence).run([np.zeros(2, np.float32)])[0]) == rounds
+        del over_tensors.graph.initializer[-1]
+
+
 # -- loading -----------------------------------------------------------------------------------------------------------
 def test_a_cycle_is_found_in_steps_in_proportion_to_the_model() -> None:
     """The nodes form one cycle. A quadratic search takes sixteen times as many steps for four times the nodes."""
