@@ -54,18 +54,13 @@ def retarget_in_place(
     )
     refusals = formats.type_refusals(types, ir)
     source_ir = model.ir_version
-    is_before_maps = source.get("", 0) >= sequence_maps.BEGIN > target.get("", 0)
-    expanded = sequence_maps.expand_sequence_maps(model, Names(names_used(model))) if is_before_maps else []
     retargeting = _Retargeting(model, opset, source, target, compose)
     keys = [function_key(function) for function in model.functions]
+    retargeting.expand_sequence_maps()
     retargeting.inline({key for key in keys if inline or ir < formats.FUNCTIONS or (ir < formats.OVERLOADS and key[2])})
     outcomes = _merge(retargeting.run(), refusals)
     caveats = [entry for entry in outcomes if entry.outcome in (KEPT, RESPELLED) and entry.reason]
-    notes = (
-        expanded
-        + retargeting.notes
-        + ["'%s' (%s): %s" % (entry.node, entry.operator, entry.reason) for entry in caveats]
-    )
+    notes = retargeting.notes + ["'%s' (%s): %s" % (entry.node, entry.operator, entry.reason) for entry in caveats]
     notes += formats.adapt_to_ir(model, ir)
     if opset is not None:
         notes += formats.declare_outputs(model)
@@ -208,6 +203,11 @@ class _Retargeting:
         self._apply(attempt)
         return self._earlier + attempt.rewriter.outcomes
 
+    def expand_sequence_maps(self) -> None:
+        """Replace the SequenceMap nodes of the model by Loops, in place, if the target has no SequenceMap. Add notes."""
+        if self.source.get("", 0) >= sequence_maps.BEGIN > self.target.get("", 0):
+            self.notes += sequence_maps.expand_sequence_maps(self.model, Names(names_used(self.model)))
+
     def inline(self, keys: Set[FunctionKey]) -> None:
         """Inline the functions with the keys `keys`, in place. Do nothing if `keys` is empty.
 
@@ -236,6 +236,7 @@ class _Retargeting:
         self.notes += lost + rewriter.notes
         self._inlined += len(keys & called_functions(model))
         inline_functions(model, keys, names)
+        self.expand_sequence_maps()  # the types of arguments are declared for the calls, not in the bodies
         self._facts = {}
         _drop_unused_domains(model)
 

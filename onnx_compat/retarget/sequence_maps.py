@@ -4,11 +4,11 @@ SequenceMap(s, t, body)  =>  Loop(SequenceLength(s), SequenceEmpty, body of the 
 body of the loop:  SequenceAt(s, i) -> body -> SequenceInsert for each result
 """
 
-from typing import TYPE_CHECKING, Any, List, Mapping, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence
 
 from onnx_compat.model.names import Names
 from onnx_compat.model.versions import normalise
-from onnx_compat.retarget.protos import graphs_of, subgraphs_of
+from onnx_compat.retarget.protos import subgraphs_of
 
 if TYPE_CHECKING:
     import onnx
@@ -24,30 +24,34 @@ NodeList = Any
 def expand_sequence_maps(model: "onnx.ModelProto", names: Names) -> List[str]:
     """Replace the SequenceMap nodes of the model by Loops, in place. Return a text for each replaced node.
 
-    A node stays if the model declares no type for a further input, or no element type for an output of the node's body.
-    `names`: the names in use, to which new names are added.
+    The nodes of functions and of training graphs are replaced too. A node stays if no type is declared for a further
+    input, or no element type for an output of the node's body. `names`: the names in use, to which new names are added.
     """
-    sequences = {
-        port.name: port.type
-        for graph in graphs_of(model.graph)
-        for port in [*graph.input, *graph.value_info, *graph.output]
-    }
-    notes: List[str] = []
-    for nodes in [model.graph.node, *(function.node for function in model.functions)]:
-        notes += _expand(nodes, sequences, names)
+    main = _declared_types(model.graph)
+    notes = _expand(model.graph.node, main, names)
+    for function in model.functions:
+        notes += _expand(function.node, {port.name: port.type for port in getattr(function, "value_info", ())}, names)
+    for info in model.training_info:
+        notes += _expand(info.initialization.node, _declared_types(info.initialization), names)
+        notes += _expand(info.algorithm.node, dict(main, **_declared_types(info.algorithm)), names)
     return notes
+
+
+def _declared_types(graph: "onnx.GraphProto") -> "Dict[str, onnx.TypeProto]":
+    """Return value name -> declared type, of the values of a graph. Those of its subgraphs are not included."""
+    return {port.name: port.type for port in [*graph.input, *graph.value_info, *graph.output]}
 
 
 def _expand(nodes: NodeList, types: Mapping[str, "onnx.TypeProto"], names: Names) -> List[str]:
     """Replace the SequenceMap nodes of a list and of its subgraphs, in place. Return a text for each.
 
-    `types`: value name -> declared type.
+    `types`: value name -> declared type, of the values in scope.
     """
     notes: List[str] = []
     written: List[onnx.NodeProto] = []
     for node in nodes:
         for graph in subgraphs_of(node):
-            notes += _expand(graph.node, types, names)
+            notes += _expand(graph.node, dict(types, **_declared_types(graph)), names)
         is_map = node.op_type == "SequenceMap" and not normalise(node.domain)
         loop = _loop_of(node, types, names) if is_map else None
         written.extend([node] if loop is None else loop)
@@ -128,5 +132,6 @@ def _graph(
     outputs = [helper.make_tensor_value_info(step, TensorProto.BOOL, [])]
     outputs += [sequence(name, port) for name, port in zip(ends, body.output)]
     graph = helper.make_graph(list(nodes), "%s_loop" % (body.name or "body"), inputs, outputs, list(body.initializer))
+    graph.sparse_initializer.extend(body.sparse_initializer)
     graph.value_info.extend(body.value_info)
     return graph

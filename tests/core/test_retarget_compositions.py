@@ -159,6 +159,92 @@ def test_a_sequence_map_becomes_a_loop_whose_nodes_are_converted(further: str) -
     assert "SequenceMap" in operators(retarget(source, 17))
 
 
+def in_training(source: Any, main: Any) -> Any:
+    """Return a model whose training graphs have the nodes of `source`; the algorithm reads values of the graph `main`."""
+    proto = model([node("Relu", ["x"], ["h"])], [value("x", [2])], [value("h", [2])], opset=17)
+    proto.graph.value_info.extend(main)
+    info = proto.training_info.add()
+    for graph, fed in ((info.initialization, "seed"), (info.algorithm, "h")):
+        graph.name = "of " + fed
+        graph.node.extend(source.graph.node)
+        graph.node[0].input[:] = [fed, fed]
+        graph.value_info.extend(source.graph.value_info)
+        graph.output.extend(source.graph.output)
+        graph.initializer.append(onnx.numpy_helper.from_array(np.float32([10, 20]), "one"))
+    info.initialization.initializer.append(onnx.numpy_helper.from_array(np.float32([1, 2]), "seed"))
+    return proto
+
+
+@pytest.mark.parametrize("further", ["s", "one", "h"])
+def test_a_sequence_map_of_a_training_graph_becomes_a_loop(further: str) -> None:
+    require_opset(17)
+    source = sequence_map(further)
+    if further == "one":
+        source.graph.value_info.append(value("one", [2]))
+    proto = in_training(source, [value("h", [2])])
+    if further == "h":  # the initialization has no value of the main graph
+        proto.training_info[0].ClearField("initialization")
+    result = retarget(proto, 13)
+    (info,) = result.training_info
+    assert sum("(SequenceMap): written as a Loop" in note for note in plan(proto, 13).notes) == 2 - (further == "h")
+    for graph in (info.initialization, info.algorithm)[further == "h" :]:
+        used = {entry.op_type for entry in graph.node}
+        assert "Loop" in used and not used & {"SequenceMap", "HardSwish"}
+    feed = {"x": np.float32([3, -4])}
+    wanted, got = (
+        onnx_compat.run(
+            model([*graph.graph.node, *algorithm.node], [value("x", [2])], algorithm.output,
+                  {"one": np.float32([10, 20])}, opset), feed, shim="reference",
+        ) for graph, algorithm, opset in ((proto, proto.training_info[0].algorithm, 17), (result, info.algorithm, 13))
+    )  # fmt: skip
+    for name in ("all", "acts"):
+        np.testing.assert_allclose(got[name], wanted[name], rtol=1e-6)
+
+
+def test_a_training_graph_whose_sequence_map_has_no_types_is_left_out() -> None:
+    require_opset(17)
+    proto = in_training(sequence_map("one"), [])
+    assert not retarget(proto, 13).training_info
+    assert any(
+        "training information is left out: its node 'map' (SequenceMap)" in note for note in plan(proto, 13).notes
+    )
+
+
+def test_values_of_one_name_in_two_branches_have_their_own_types() -> None:
+    require_opset(17)
+    branches = {}
+    for name in ("then_branch", "else_branch"):
+        source = sequence_map("g")
+        first = node("SequenceConstruct" if name == "then_branch" else "Sum", ["x", "x"], ["g"])
+        nodes = [source.graph.node[0], first, *source.graph.node[1:]]
+        branches[name] = helper.make_graph(nodes, name, [], list(source.graph.output)[:1])
+        branches[name].value_info.extend(source.graph.value_info)
+        branches[name].value_info.append(
+            helper.make_tensor_sequence_value_info("g", FLOAT, None) if name == "then_branch" else value("g", [2])
+        )
+    proto = model(
+        [node("If", ["c"], ["joined"], **branches)],
+        [value("c", [], TensorProto.BOOL), value("x", [2]), value("y", [2])], [value("joined", [None])], opset=17,
+    )  # fmt: skip
+    for condition in (True, False):
+        agree(proto, 13, {"c": np.array(condition), "x": np.float32([1, 2]), "y": np.float32([3, 4])}, exact=False)
+
+
+@pytest.mark.parametrize("further", ["s", "x"])
+def test_a_sequence_map_of_a_function_gets_the_types_of_its_call(further: str) -> None:
+    require_opset(17)
+    source = sequence_map("g")
+    imports = [helper.make_opsetid("", 17)]
+    function = helper.make_function("own", "Map", ["q", "g"], ["t", "u"], [source.graph.node[1]], imports)
+    function.node[0].input[0] = "q"
+    source.graph.node[1].CopyFrom(node("Map", ["s", further], ["t", "u"], domain="own", name="call"))
+    source.graph.input[1].type.tensor_type.shape.dim[0].dim_value = 2
+    source.functions.append(function)
+    source.opset_import.append(helper.make_opsetid("own", 1))
+    source.graph.value_info.append(value("g", [2]))  # another value than that of the function
+    agree(source, 13, {"x": np.float32([1, 2]), "y": np.float32([3, 4])}, exact=False)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("fmod", [0, 1])
 def test_remainders_of_infinities_and_of_float64(dtype: Any, fmod: int) -> None:
