@@ -51,7 +51,8 @@ def roi_align(
     down = _sample_points(y1, y2, X.shape[2], output_height, sampling_ratio, half_pixel)
     across = _sample_points(x1, x2, X.shape[3], output_width, sampling_ratio, half_pixel)
     axes = [[_reshape_tap(tap, [0, 1, 3]) for tap in down.taps], [_reshape_tap(tap, [0, 2, 4]) for tap in across.taps]]
-    plane = align_to_axis(p.cast(batch_indices, int64), 0, 5)
+    numbers = p.take(p.iota(X.shape[0]), p.cast(batch_indices, int64), 0)  # a number out of range is an error here
+    plane = align_to_axis(numbers, 0, 5)
     values = weighted_corners(pixel_rows(p.cast(X, dtype)), plane, axes, X.shape[2:])
     if mode == "avg":
         count = p.maximum(p.mul(down.count, across.count), 1)

@@ -85,6 +85,16 @@ def test_pooled_regions():
         check("MaxRoiPool", [IMAGES, rois], pooled_shape=[3, 4], spatial_scale=scale, domain="", ai_onnx=13)
 
 
+@pytest.mark.parametrize("number", [-1, 3, 2**31, 2**62, -(2**62), 2**63 - 1])
+@pytest.mark.parametrize("known", [(), (2,)])
+def test_a_number_of_an_image_that_is_not_there_is_refused(known, number):
+    """IMAGES has planes of 108 pixels: 2**62 * 108 is 0 in int64."""
+    batch = np.array([0, number, 1, 1, 0], np.int64)
+    proto, feed = build_model("RoiAlign", [IMAGES, ROIS, batch], domain="", ai_onnx=16, known=known)
+    with pytest.raises(InvalidModelError, match="out of range"):
+        onnx_compat.prepare(proto, shim="reference").run(feed)
+
+
 # -- columns and maxima ------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("image", "block", "how"),
