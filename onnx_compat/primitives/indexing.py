@@ -193,7 +193,8 @@ def argmax(x: TensorLike, axis: int) -> Tensor:
     The reference gives the first NaN, if there is one. The kernels of TensorFlow and TFLite compare with `>`: with NaN,
     their result depends on the order of the comparisons, as that of onnxruntime does.
 
-    Raises InvalidModelError for an axis that is out of range.
+    An axis without elements has no such index: a run is an error, unless the result is empty too. Raises
+    InvalidModelError for a known x with such an axis, and for an axis that is out of range.
     """
     return _arg("argmax", x, axis)
 
@@ -205,7 +206,8 @@ def argmin(x: TensorLike, axis: int) -> Tensor:
     The reference gives the first NaN, if there is one. The kernels of TensorFlow and TFLite compare with `<`: with
     NaN, their result depends on the order of the comparisons, as that of onnxruntime does.
 
-    Raises InvalidModelError for an axis that is out of range.
+    An axis without elements has no such index: a run is an error, unless the result is empty too. Raises
+    InvalidModelError for a known x with such an axis, and for an axis that is out of range.
     """
     return _arg("argmin", x, axis)
 

@@ -1,6 +1,6 @@
 """Primitives in numpy that select, scatter and sort elements."""
 
-from typing import Any, Tuple
+from typing import Any, Callable, Tuple
 
 import numpy as np
 
@@ -43,6 +43,19 @@ def _check_range(indices: Array, size: int) -> None:
 def _check_rows(x: Array, indices: Array, batch_dims: int) -> None:
     for axis in range(indices.shape[-1]):
         _check_range(indices[..., axis], x.shape[batch_dims + axis])
+
+
+def _index_of_extreme(function: Callable[[Array, int], Any], x: Array, axis: int) -> Any:
+    """Return np.argmax or np.argmin (`function`) of x along an axis, as int64. Without elements, the result is empty.
+
+    Raises InvalidModelError if the axis is empty and the result is not.
+    """
+    shape = x.shape[:axis] + x.shape[axis + 1 :]
+    if 0 in shape:
+        return np.zeros(shape, np.int64)
+    if not x.size:
+        raise InvalidModelError("an axis of length 0 has no largest or smallest element")
+    return function(x, axis).astype(np.int64)
 
 
 class Indexing:
@@ -91,10 +104,10 @@ class Indexing:
         return np.take_along_axis(x, order, axis), order.astype(np.int64)
 
     def argmax(self, x: Array, axis: int) -> Any:
-        return np.argmax(x, axis).astype(np.int64)
+        return _index_of_extreme(np.argmax, x, axis)
 
     def argmin(self, x: Array, axis: int) -> Any:
-        return np.argmin(x, axis).astype(np.int64)
+        return _index_of_extreme(np.argmin, x, axis)
 
     @quiet
     def cumsum(self, x: Array, axis: int, exclusive: bool, reverse: bool) -> Any:
