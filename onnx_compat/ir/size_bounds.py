@@ -4,29 +4,40 @@ The bound of an atom is computed once, when the atom is made. So the time to com
 to its number of terms.
 """
 
-from typing import TYPE_CHECKING, Any, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Optional, Sequence
 
 from onnx_compat.limits import limit
 
 if TYPE_CHECKING:
-    from onnx_compat.ir.dims import Extent
+    from onnx_compat.ir.dims import Atom, Extent
 
-__all__ = ["depth", "is_nonnegative", "is_positive", "is_within_limits", "lower_bound", "weight"]
+__all__ = [
+    "depth",
+    "is_nonnegative",
+    "is_positive",
+    "is_positive_for_elements",
+    "is_within_limits",
+    "lower_bound",
+    "weight",
+]
 
+#: A function that returns a lower bound of an atom, or None if no bound is known.
+LowerBound = Callable[["Atom"], Optional[int]]
 #: A size beyond an int64 has no run-time value.
 _WIDE = 2**63
 
 
-def lower_bound(kind: str, args: "Sequence[Any]") -> Optional[int]:
+def lower_bound(kind: str, args: "Sequence[Any]", lower: "Optional[LowerBound]" = None) -> Optional[int]:
     """Return a lower bound of an atom: a number that the atom is never below at run time. None if no bound is known.
 
-    `kind`, `args`: as in `dims.Atom`.
+    `kind`, `args`: as in `dims.Atom`. `lower`: gives the lower bounds of the atoms in `args`; None: those that they
+    have.
     """
     if kind == "axis":
         return 0
     if kind == "element":
         return None
-    bounds = [_bound_of_size(arg) for arg in args]
+    bounds = [_bound_of_size(arg, lower) for arg in args]
     known = [bound for bound in bounds if bound is not None]
     if kind == "max":
         return max(known) if known else None
@@ -34,14 +45,17 @@ def lower_bound(kind: str, args: "Sequence[Any]") -> Optional[int]:
         return min(known) if len(known) == len(bounds) else None
     if kind == "mod":
         return 0 if bounds[1] is not None and bounds[1] >= 0 else None
-    # "floordiv", "add" and "mul" of sizes that are never negative
+    if kind == "floordiv" and isinstance(args[1], int) and args[1] > 0:
+        return None if bounds[0] is None else bounds[0] // args[1]
+    # "floordiv" by a symbolic size, "add" and "mul" of sizes that are never negative
     return 0 if len(known) == len(bounds) and min(known) >= 0 else None
 
 
-def _bound_of_size(value: "Extent") -> Optional[int]:
+def _bound_of_size(value: "Extent", lower: "Optional[LowerBound]" = None) -> Optional[int]:
     """Return a lower bound of a size, computed from the lower bounds of its atoms. Example: `n - 3` -> -3 for n >= 0.
 
     Return None if an atom has no bound or a bound below 0, or if an atom has a factor below 0. An int is its own bound.
+    `lower`: gives the lower bounds of atoms; None: those that they have.
     """
     terms = getattr(value, "terms", None)
     if terms is None:
@@ -52,9 +66,10 @@ def _bound_of_size(value: "Extent") -> Optional[int]:
             return None
         product = factor
         for atom in monomial:
-            if atom.lower is None or atom.lower < 0:
+            bound = atom.lower if lower is None else lower(atom)
+            if bound is None or bound < 0:
                 return None
-            product *= atom.lower
+            product *= bound
         total += product
     return total
 
@@ -69,6 +84,23 @@ def is_positive(value: "Extent") -> bool:
     """Whether a size is at least one for all run-time values. False also means that no proof was found."""
     bound = _bound_of_size(value)
     return bound is not None and bound > 0
+
+
+def is_positive_for_elements(value: "Extent") -> bool:
+    """Whether a size is at least one, if every input of a region has elements. False also means that no proof was found.
+
+    Example, for the length n of an axis of an input: True for `n` and `floordiv(n - 1, 2) + 1`; False for `n - 1`.
+    """
+    bound = _bound_of_size(value, _bound_for_elements)
+    return bound is not None and bound > 0
+
+
+def _bound_for_elements(atom: "Atom") -> Optional[int]:
+    """Return a lower bound of an atom if every input of a region has elements: 1 for the length of an input's axis."""
+    if atom.kind in ("axis", "element"):
+        is_length_of_input = atom.kind == "axis" and getattr(atom.args[0], "node", atom) is None
+        return 1 if is_length_of_input else atom.lower
+    return lower_bound(atom.kind, atom.args, _bound_for_elements)
 
 
 def weight(value: "Extent") -> int:

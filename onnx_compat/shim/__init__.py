@@ -35,6 +35,7 @@ from onnx_compat.ir.dims import (
 )
 from onnx_compat.ir.dtypes import DType
 from onnx_compat.ir.program import Arg, Const, Extents, Node, Origin, Ref, Region, Spec, Target, refs
+from onnx_compat.ir.size_bounds import is_positive_for_elements
 from onnx_compat.ir.window import Window
 from onnx_compat.model.graph import GraphNode
 from onnx_compat.shim.compiled import Compiled
@@ -117,6 +118,7 @@ __all__ = [
     "is_equal",
     "is_equal_shape",
     "is_nonnegative",
+    "is_positive_for_elements",
     "is_static",
     "is_verifying",
     "known_array",

@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 
 from onnx_compat import limits
-from onnx_compat.ir import dims
+from onnx_compat.ir import Node, Ref, Spec, dims
 from onnx_compat.ir.dims import Atom, Dim, Undecided
+from onnx_compat.ir.dtypes import float32
+from onnx_compat.ir.size_bounds import is_positive_for_elements
 
 N, M = Dim.atom("axis", "n", 0), Dim.atom("axis", "m", 0)  # never negative
 E = Dim.atom("element", "e", 0)  # any integer
@@ -38,6 +40,9 @@ def lower_bound(size: Any) -> Any:
         (Dim.atom("floordiv", N, E), None),
         (Dim.atom("floordiv", E, 2), None),
         (Dim.atom("floordiv", N, -2), None),
+        (Dim.atom("floordiv", N + 7, 3), 2),
+        (Dim.atom("floordiv", N - 1, 2), -1),
+        (Dim.atom("floordiv", N + 7, M), 0),
         (Dim.atom("mod", E, 3), 0),
         (Dim.atom("mod", E, N), 0),
         (Dim.atom("mod", N, -3), None),
@@ -45,6 +50,44 @@ def lower_bound(size: Any) -> Any:
 )
 def test_the_lower_bound_of_an_atom(size: Any, bound: Any) -> None:
     assert lower_bound(size) == bound
+
+
+def _length(computed: bool = False) -> Any:
+    """Return the length of an input, or of a computed value."""
+    spec = Spec(float32, (None,))
+    return Dim.atom("axis", Node("relu", [Ref(spec)], {}, [spec]).outputs[0] if computed else Ref(spec), 0)
+
+
+LENGTH, OTHER, COMPUTED = _length(), _length(), _length(computed=True)
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [
+        (3, True),
+        (0, False),
+        (LENGTH, True),
+        (LENGTH * OTHER + LENGTH, True),
+        (LENGTH - 1, False),
+        (LENGTH + OTHER - 1, True),
+        (LENGTH - OTHER + 1, False),
+        (dims.floordiv(LENGTH - 1, 2) + 1, True),
+        (dims.ceildiv(LENGTH, 3), True),
+        (dims.floordiv(LENGTH, 2), False),
+        (dims.floordiv(LENGTH - 3, 2) + 1, False),
+        (dims.floordiv(LENGTH * 4, 2), True),
+        (dims.maximum(LENGTH - 5, 0), False),
+        (dims.maximum(LENGTH - 5, OTHER), True),
+        (dims.minimum(LENGTH, OTHER), True),
+        (dims.minimum(LENGTH, COMPUTED), False),
+        (COMPUTED, False),
+        (COMPUTED + LENGTH, True),
+        (E + LENGTH, False),
+        (N, False),
+    ],
+)
+def test_whether_a_size_is_positive_if_the_inputs_have_elements(size: Any, expected: bool) -> None:
+    assert is_positive_for_elements(size) is expected
 
 
 @pytest.mark.parametrize(
