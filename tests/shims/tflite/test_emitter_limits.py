@@ -4,7 +4,7 @@ from typing import Any, Callable
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 from onnx_compat_tflite.flatbuffer import strings
 from onnx_compat_tflite.kernels import Kernels
 from onnx_compat_tflite.passes import GRAPH
@@ -79,6 +79,29 @@ def test_an_open_size_is_broadcast_among_seven(size: int) -> None:
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
     data = np.random.RandomState(0).standard_normal((size, 2, 1, 1, 1, 1, 1)).astype(np.float32)
     np.testing.assert_array_equal(onnx_compat.run(model, [data], shim="tflite")[0], np.broadcast_to(data, shape))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int8, np.bool_])
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("shape", [(2, 1, 3, 1, 2, 2), (1, 2, 1, 2, 1, 2, 3)])
+@pytest.mark.parametrize("is_open", [False, True])
+def test_many_axes_are_padded_one_after_another(is_open: bool, shape: Any, known: bool, dtype: Any) -> None:
+    """PADV2 takes five axes. The amounts are known or computed at run time, and so are the sizes."""
+    rank = len(shape)
+    element = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    pads = np.arange(2 * rank) % 3
+    sizes = ["n%d" % k for k in range(rank)] if is_open else shape
+    ports = [helper.make_tensor_value_info("x", element, sizes)]
+    ports += [] if known else [helper.make_tensor_value_info("pads", TensorProto.INT64, [2 * rank])]
+    held = [numpy_helper.from_array(np.asarray(1, dtype), "value")]
+    held += [numpy_helper.from_array(pads, "pads")] if known else []
+    results = [helper.make_tensor_value_info("y", element, None)]
+    graph = helper.make_graph([helper.make_node("Pad", ["x", "pads", "value"], ["y"])], "pad", ports, results, held)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    x = (np.arange(np.prod(shape)).reshape(shape) % 5).astype(dtype)
+    expected = np.pad(x, list(zip(pads[:rank], pads[rank:])), "constant", constant_values=1)
+    runnable = onnx_compat.prepare(model, shim="tflite", fallback=False)
+    np.testing.assert_array_equal(runnable.run([x] if known else [x, pads])[0], expected)
 
 
 def test_merged_axes_with_two_open_sizes_are_open() -> None:

@@ -34,13 +34,14 @@ def pad(builder: Builder, x: Handle, before: Sizes, after: Sizes, value: Handle,
     The modes are those of ONNX. `before` and `after` hold the numbers of elements to add at the two ends of each axis:
     one number for each axis, not negative.
 
-    For the mode constant, known numbers and a static x of a rank above 5, adjacent axes without padding are merged.
-    Raises UnsupportedError if more than five axes then remain.
+    Above rank 5, the mode constant pads axis by axis (see `pad_known` and `_pad_each_axis`).
     """
     low, high = before.known, after.known
     if mode == "constant":
         if low is not None and high is not None:
             return pad_known(builder, x, list(zip(low, high)), value)
+        if x.rank > 5:
+            return _pad_each_axis(builder, x, list(zip(before.scalars, after.scalars)), value)
         dims = (len(before), 2)
         ends = builder.add_op("PACK", [before.tensor, after.tensor], "int32", dims, values_count=2, axis=1)
         return _add_padv2(builder, x, value, ends, builder.out.shape)
@@ -61,14 +62,17 @@ def pad(builder: Builder, x: Handle, before: Sizes, after: Sizes, value: Handle,
 def pad_known(builder: Builder, x: Handle, pads: Sequence[Any], value: Optional[Handle] = None) -> Handle:
     """Pad x with the scalar `value`, or with zeros if `value` is None. If all numbers are 0, return x.
 
-    `pads` has a pair (before, after) for each axis: the numbers of elements to add, not negative. For a static x of a
-    rank above 5, adjacent axes without padding are merged. Raises UnsupportedError if more than five axes then remain.
+    `pads` has a pair (before, after) for each axis: the numbers of elements to add, not negative. Above rank 5,
+    adjacent axes without padding are merged if x is static. If more than five axes remain, each axis is padded by
+    itself.
     """
     if not any(low or high for low, high in pads):
         return x
     dims = [size + low + high if isinstance(size, int) else None for size, (low, high) in zip(x.dims, pads)]
     if x.rank > 5 and x.is_static:
         return _pad_merged(builder, x, pads, value, dims)
+    if x.rank > 5:
+        return _pad_each_axis(builder, x, pads, builder.like(x, 0) if value is None else value)
     ends = Handle.of(np.asarray(pads, np.int32).reshape(-1, 2))
     if value is None or (value.is_constant and not value.array.any() and not np.signbit(value.array).any()):
         return _add_pad(builder, x, ends, dims)
@@ -81,7 +85,7 @@ def _pad_merged(
     """Return a static x with padding. Adjacent axes without padding are merged before, and restored after it.
 
     `pads` has a pair (before, after) for each axis of x. `value` is a scalar, None for zeros. `dims` are the sizes of
-    the result. Raises UnsupportedError if more than five axes remain after merging.
+    the result. If more than five axes remain after merging, each axis is padded by itself.
     """
     sizes: List[int] = []
     ends: List[Any] = []
@@ -92,9 +96,57 @@ def _pad_merged(
             sizes.append(size)
             ends.append(pair)
     if len(sizes) > 5:
-        raise builder.kernel_error("PADV2", x.dtype, "rank %d" % x.rank)
+        return _pad_each_axis(builder, x, pads, builder.like(x, 0) if value is None else value)
     merged = reshaping.reshape_to(builder, x, sizes)
     return reshaping.reshape_to(builder, pad_known(builder, merged, ends, value), dims)
+
+
+def _pad_each_axis(builder: Builder, x: Handle, pads: Sequence[Any], value: Handle) -> Handle:
+    """Pad x with the scalar `value`, one axis after another, for any rank.
+
+    `pads` has a pair (before, after) for each axis: ints, or integer scalars that are computed at run time. x is
+    reshaped to [the axes before, the axis, the axes after], padded, and reshaped to its axes.
+    """
+    for axis, (low, high) in enumerate(pads):
+        if isinstance(low, int) and isinstance(high, int) and not low and not high:
+            continue
+        sizes = [builder.dim(x, k) for k in range(x.rank)]
+        view_sizes = [
+            runtime_sizes.size_product(builder, x, axis),
+            sizes[axis],
+            runtime_sizes.size_product(builder, x, axis + 1, True),
+        ]
+        view = _reshape_to_sizes(builder, x, view_sizes)
+        ends = runtime_sizes.stack(builder, [0, 0, low, high, 0, 0])
+        grown = _add_sizes(builder, [sizes[axis], low, high])
+        view_sizes[1] = sizes[axis] = grown
+        padded = _add_padv2(builder, view, value, reshaping.reshape_to(builder, ends, (3, 2)), _known_dims(view_sizes))
+        x = _reshape_to_sizes(builder, padded, sizes)
+    return x
+
+
+def _reshape_to_sizes(builder: Builder, x: Handle, sizes: Sequence[Any]) -> Handle:
+    """Reshape x to sizes that are ints, or integer scalars that are computed at run time."""
+    dims = _known_dims(sizes)
+    if None not in dims:
+        return reshaping.reshape_to(builder, x, dims)
+    source = builder.graph.copy(x) if x.is_constant else x
+    return builder.add_op("RESHAPE", [source, runtime_sizes.stack(builder, sizes)], x.dtype, dims)
+
+
+def _known_dims(sizes: Sequence[Any]) -> List[Any]:
+    """Return the sizes with None for each size that is computed at run time."""
+    return [size if isinstance(size, int) else None for size in sizes]
+
+
+def _add_sizes(builder: Builder, sizes: Sequence[Any]) -> Any:
+    """Return the sum of sizes: an int if all are ints, else an integer scalar."""
+    if all(isinstance(size, int) for size in sizes):
+        return sum(sizes)
+    first, *others = [size if isinstance(size, Handle) else runtime_sizes.scalar(builder, size) for size in sizes]
+    for size in others:
+        first = runtime_sizes.fold_op(builder, "ADD", first, size)
+    return first
 
 
 @widen_for("PAD")
