@@ -78,17 +78,24 @@ def _row_indices(builder: Builder, indices: Handle, x: Handle, depth: int) -> Ha
     At run time, an index that does not fit int32 is clamped. Raises UnsupportedError for a constant coordinate that
     does not fit int32.
     """
-    if indices.is_constant:
-        columns = np.moveaxis(indices.array.reshape(-1, depth), -1, 0) if depth else []
-        count = int(np.prod(indices.dims[:-1]))
-        row_indices = gathering.flatten_coordinates(builder, [Handle.of(int32_array(c)) for c in columns], x)
-        return Handle.of(np.zeros(count, np.int32)) if depth == 0 else row_indices
     if depth == 0:
-        return Handle.of(np.zeros(int(np.prod(indices.dims[:-1])), np.int32))
+        return _zero_indices(builder, indices)
+    if indices.is_constant:
+        columns = np.moveaxis(indices.array.reshape(-1, depth), -1, 0)
+        return gathering.flatten_coordinates(builder, [Handle.of(int32_array(c)) for c in columns], x)
     rows = gathering.narrow_indices(builder, indices)
     flat = builder.add_op("RESHAPE", [rows, builder.ints(-1, depth)], rows.dtype, (_product(indices.dims[:-1]), depth))
     columns = [_slice_column(builder, flat, k) for k in range(depth)]
     return narrowing.narrow_clamped(builder, gathering.flatten_coordinates(builder, columns, x))
+
+
+def _zero_indices(builder: Builder, indices: Handle) -> Handle:
+    """Return an int32 vector with a 0 for each row of `indices`: the rows have no coordinates, and x is a single row."""
+    count = runtime_sizes.size_product(builder, indices, indices.rank - 1)
+    if isinstance(count, int):
+        return Handle.of(np.zeros(count, np.int32))
+    zero = Handle.of(np.zeros((), np.int32))
+    return builder.add_op("FILL", [runtime_sizes.stack(builder, [count]), zero], "int32", (None,))
 
 
 def _slice_column(builder: Builder, x: Handle, k: int) -> Handle:
