@@ -33,6 +33,23 @@ def rescale(dtype: str, first: float, second: float, operators: List[str]) -> An
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
 
 
+def concatenation(dtype: str, first: float, second: float, operators: List[str]) -> Any:
+    """Return a model that concatenates two inputs of the scales `first` and `second` to a result of the scale `second`.
+
+    `operators` are applied to the first input.
+    """
+    model = rescale(dtype, first, second, operators)
+    graph = model.graph
+    value = graph.node[-1].input[0]
+    graph.node[-1].CopyFrom(helper.make_node("DequantizeLinear", ["w", "b", "zb"], ["g"]))
+    graph.node.append(helper.make_node("Concat", [value, "g"], ["both"], axis=0))
+    graph.node.append(helper.make_node("QuantizeLinear", ["both", "b", "zb"], ["y"]))
+    graph.input.append(graph.input[0])
+    graph.input[1].name = "w"
+    graph.output[0].type.tensor_type.shape.dim[0].dim_value *= 2
+    return model
+
+
 def every_integer(dtype: str) -> Any:
     info = np.iinfo(dtype)
     return np.arange(int(info.min), int(info.max) + 1).astype(dtype).reshape(2, -1)
@@ -53,6 +70,25 @@ def test_a_tie_is_rounded_to_even(dtype: str, ratio: float, operators: List[str]
     wanted = onnx_compat.prepare(model, shim="reference").run([every_integer(dtype)])["y"]
     _, compiled = convert(model, tmp_path)
     np.testing.assert_array_equal(compiled.run([every_integer(dtype)])[0], wanted)
+
+
+@pytest.mark.parametrize("operators", [[], ["Relu"]], ids="-".join)
+@pytest.mark.parametrize("ratio", [0.5, 0.25, 1.5, 2.5])
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16"])
+def test_a_tie_in_a_part_of_a_concatenation_is_rounded_to_even(
+    dtype: str, ratio: float, operators: List[str], tmp_path: Path
+) -> None:
+    model = concatenation(dtype, 0.125 * ratio, 0.125, operators)
+    feed = [every_integer(dtype), every_integer(dtype)]
+    wanted = onnx_compat.prepare(model, shim="reference").run(feed)["y"]
+    _, compiled = convert(model, tmp_path)
+    np.testing.assert_array_equal(compiled.run(feed)[0], wanted)
+
+
+@pytest.mark.parametrize("ratio", [1, 2, 0.7071, 0.123])
+def test_without_a_tie_the_parts_of_a_concatenation_are_rescaled(ratio: float, tmp_path: Path) -> None:
+    names, _ = convert(concatenation("int8", 0.125 * ratio, 0.125, []), tmp_path)
+    assert "CONCATENATION" in names and set(names) <= {"QUANTIZE", "CONCATENATION"}
 
 
 @pytest.mark.parametrize("ratio", [1, 2, 0.7071, 0.123])

@@ -346,21 +346,16 @@ def _part(region: QuantizedRegion, index: int, parameters: QuantParams) -> Optio
     The integer tensor has these `parameters`. A call of the function may append operators or a constant.
 
     - The elements of a constant are rounded and clipped.
-    - If the input exists as integers, these are used. They are rescaled if they have other parameters.
-    - If an activation computes the input from a tensor that exists as integers, it is applied to these integers.
-    - For any other input, an integer kernel computes the tensor. Returns None without such a kernel (see
-      `find_kernel`).
+    - If the input exists as integers with these parameters, these are used.
+    - Otherwise an integer kernel computes the tensor, also from integers with other parameters. Returns None without
+      such a kernel (see `find_kernel`).
     """
     array = region.graph.constant(index)
     if array is not None:
         return lambda: region.add_constant(quantize(array, parameters), parameters.quantization)
     if region.parameters_of(index) == parameters:
         return lambda: region.integers_of(index)
-    source, activation = _without_activation(region, index, parameters)
-    if region.parameters_of(source) is not None:
-        inner: MaybeWriter = _write_rescaled(region, source, activation)
-    else:
-        inner = find_kernel(region, index, parameters)
+    inner = find_kernel(region, index, parameters)
     return None if inner is None else _write_later(region, index, parameters, inner)
 
 
