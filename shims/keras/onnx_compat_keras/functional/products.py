@@ -6,11 +6,11 @@ of 16 bits:
     x = x0 + 2**16 x1,  y = y0 + 2**16 y1  =>  x y = x0 y0 + 2**16 (x0 y1 + x1 y0)  modulo 2**32
 """
 
-from typing import List, Optional
+from typing import List, Optional, Tuple
 
 import numpy as np
 
-from onnx_compat.shim import Arg, Const, Ref, UnsupportedError, dtypes
+from onnx_compat.shim import Arg, Const, Node, Ref, UnsupportedError, dtypes
 from onnx_compat_keras.features import is_exact, multiplies_integers
 from onnx_compat_keras.framework_types import Handle
 from onnx_compat_keras.functional.base import Base, Known, kernel_weights
@@ -120,8 +120,8 @@ class Products(Shape, Base):
         magnitude, x is the single part.
         """
         ops = self.unchecked_ops
-        bound = _largest(arg)
-        if bound is not None and bound < 2**_PART:
+        bounds = _range(arg)
+        if bounds is not None and max(-bounds[0], bounds[1]) < 2**_PART:
             return [ops.cast(x, "float64")]
         bits, wide = self.out.dtype.bits, ops.cast(x, "int64")
         parts: List[Handle] = []
@@ -133,24 +133,33 @@ class Products(Shape, Base):
         return parts
 
 
-def _largest(arg: Arg) -> Optional[int]:
-    """Return an upper bound of the magnitudes of the integers of an argument. Returns None if no bound is known.
+def _range(arg: Arg) -> Optional[Tuple[int, int]]:
+    """Return bounds (least, greatest) of the integers of an argument. Returns None if no bounds are known.
 
-    A bound is known for constants, and for integer dtypes of at most 16 bits. It is computed for sums and differences
-    of arguments with a bound, and for nodes that only move or cast their elements.
+    Bounds are known for constants, and for integer dtypes of at most 16 bits. They are computed for sums and
+    differences of arguments with bounds, and for nodes that only move or cast their elements. A result that may exceed
+    its dtype wraps, and has no bounds.
     """
+    if not isinstance(arg, (Const, Ref)) or arg.spec.dtype.kind not in "iub":
+        return None
     if isinstance(arg, Const):
-        return int(np.abs(arg.array.astype(np.float64)).max(initial=0))
-    if not isinstance(arg, Ref) or arg.spec.dtype.kind not in "iub":
-        return None
-    if arg.spec.dtype.bits <= _PART:
-        return 1 << arg.spec.dtype.bits
-    node = arg.node
-    if node is None:
-        return None
+        return int(arg.array.min(initial=0)), int(arg.array.max(initial=0))
+    dtype, node = arg.spec.dtype, arg.node
+    if dtype.kind == "b":
+        return 0, 1
+    if dtype.bits <= _PART:
+        return int(dtype.min), int(dtype.max)
+    bounds = None if node is None else _range_of_result(node)
+    return None if bounds is None or bounds[0] < dtype.min or bounds[1] > dtype.max else bounds
+
+
+def _range_of_result(node: Node) -> Optional[Tuple[int, int]]:
+    """Return bounds of the integers that a node computes, before they wrap. Returns None if no bounds are known."""
     if node.primitive in MOVES - {"concat", "extents", "pad"}:
-        return _largest(node.args[0])
-    if node.primitive in ("add", "sub"):
-        bounds = [_largest(operand) for operand in node.args]
-        return None if None in bounds else sum(bound for bound in bounds if bound is not None)
-    return None
+        return _range(node.args[0])
+    bounds = [_range(operand) for operand in node.args] if node.primitive in ("add", "sub") else [None]
+    known = [pair for pair in bounds if pair is not None]
+    if len(known) < len(bounds):
+        return None
+    (least, greatest), (low, high) = known
+    return (least + low, greatest + high) if node.primitive == "add" else (least - high, greatest - low)
