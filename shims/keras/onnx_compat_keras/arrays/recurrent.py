@@ -51,7 +51,8 @@ class Recurrent:
     ) -> Tuple[List[Array], List[Array]]:
         """Run a loop over the first axis of the arrays `xs`: `state, ys = step(state, [x[index] for x in xs])`.
 
-        Returns (last state, stacked ys). Each stacked y has the values of all indices along a new first axis.
+        Returns (last state, stacked ys). Each stacked y has the values of all indices along a new first axis. Without
+        any index, the stacked ys may be [].
 
         `backwards`: the loop runs from the last index to the first. The stacked values still have the order of `xs`.
         """
@@ -112,7 +113,8 @@ class Recurrent:
                 state = step(xs[0], state, r, rb, hidden)
                 return state, [state[0]]
 
-            state, (ys,) = self.over_time(advance, state, [ahead], backwards)
+            state, stacked = self.over_time(advance, state, [ahead], backwards)
+            ys = stacked[0] if stacked else ahead[:, :, :hidden]  # without a time step, both are [0, batch, hidden]
             whole.append(self.insert_axis(ys, 1))
             for n in range(states):
                 last[n].append(self.insert_axis(state[n], 0))
