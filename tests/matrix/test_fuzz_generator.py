@@ -62,6 +62,19 @@ def test_every_template_adds_a_node(name):
     pytest.fail("no node in 200 tries")
 
 
+def test_the_slopes_of_a_prelu_have_all_shapes_that_broadcast():
+    kinds = set()
+    for seed in range(200):
+        draw = start(seed)
+        if attempt(draw, TEMPLATES["PRelu"]):
+            shapes = {value.name: value.shapes[0] for value in draw.draft.visible}
+            x, slope = (shapes[name] for name in draw.draft.nodes[-1].inputs)
+            wide_axes = [axis - len(slope) for axis, size in enumerate(slope) if size > 1]
+            kinds.add("one" if not wide_axes else "channels" if wide_axes == [1 - len(x)] else "others")
+            assert np.broadcast(np.empty(x), np.empty(slope)).shape == x
+    assert kinds == {"one", "channels", "others"}
+
+
 def test_no_concat_joins_empty_tensors_of_other_sizes():
     """onnxruntime computes such a Concat, and the specification has no meaning for it."""
     shapes = [(8, 1, 0, 3), (4, 1, 0, 3), (8, 1, 0, 5)]

@@ -161,13 +161,13 @@ def leaky_relu(draw: Draw) -> None:
 
 @template("PRelu", 0.7)
 def prelu(draw: Draw) -> None:
-    """Add a PRelu with one slope, or with a slope for each channel."""
+    """Add a PRelu with a slope for each channel, or with slopes of any shape that broadcasts to the operand."""
     x = draw.pick()
-    dropped = draw.integer(0, x.rank)
-    shapes = [tuple(size if draw.chance(0.0) else 1 for size in shape[dropped:]) for shape in x.shapes]
-    if x.rank >= 2 and x.dims[1] is not None and draw.chance(0.6):  # a slope for each channel
-        shapes = [(x.dims[1], *([1] * (x.rank - 2)))] * len(shapes)
-    draw.node("PRelu", [x, draw.fresh(shapes, x.dtype, -1, 1)], GRID)
+    if x.rank >= 2 and x.dims[1] is not None and draw.chance(0.5):
+        slope = draw.fresh([(x.dims[1], *([1] * (x.rank - 2)))] * len(x.shapes), x.dtype, -1, 1)
+    else:
+        slope = draw.broadcastable(x, low=-1, high=1)
+    draw.node("PRelu", [x, slope], GRID)
 
 
 @template("Clip", 1.5)
