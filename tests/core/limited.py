@@ -1,13 +1,22 @@
-"""A shim that lacks a primitive of the reference, to test fallbacks and errors."""
+"""A shim that lacks a primitive of the reference, to test fallbacks and errors; and a model that needs the primitive."""
 
 from typing import Any, Optional, Sequence
 
 import numpy as np
+from building import FLOAT, model, node, value
 
 from onnx_compat.discovery import selection
 from onnx_compat.errors import UnsupportedError
 from onnx_compat.reference import Reference
 from onnx_compat.reference.shim import ReferenceShim, Replayed
+
+X = np.linspace(-2, 2, 6, dtype=np.float32).reshape(2, 3)
+
+
+def mish(dtype: int = FLOAT, opset: int = 18) -> Any:
+    """Return a model with an operator of opset 18 that needs `exp`, which the shim `limited` lacks."""
+    nodes = [node("Neg", ["x"], ["n"], name="neg"), node("Mish", ["n"], ["y"], name="mish")]
+    return model(nodes, [value("x", ["n", 3], dtype)], [value("y", None, dtype)], opset=opset)
 
 
 class LimitedEmitter(Reference):
