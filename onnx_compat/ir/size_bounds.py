@@ -96,7 +96,10 @@ def is_positive_for_elements(value: "Extent") -> bool:
 
 
 def _bound_for_elements(atom: "Atom") -> Optional[int]:
-    """Return a lower bound of an atom if every input of a region has elements: 1 for the length of an input's axis."""
+    """Return a lower bound of an atom if every input of a region has elements: 1 for the length of an input's axis.
+
+    Return None if no bound is known.
+    """
     if atom.kind in ("axis", "element"):
         is_length_of_input = atom.kind == "axis" and getattr(atom.args[0], "node", atom) is None
         return 1 if is_length_of_input else atom.lower

@@ -194,7 +194,7 @@ def argmax(x: TensorLike, axis: int) -> Tensor:
     their result depends on the order of the comparisons, as that of onnxruntime does.
 
     An axis without elements has no such index: a run is an error, unless the result is empty too. Raises
-    InvalidModelError for a known x with such an axis, and for an axis that is out of range.
+    UnsupportedError for a known x with such an axis, and InvalidModelError for an axis that is out of range.
     """
     return _arg("argmax", x, axis)
 
@@ -207,7 +207,7 @@ def argmin(x: TensorLike, axis: int) -> Tensor:
     NaN, their result depends on the order of the comparisons, as that of onnxruntime does.
 
     An axis without elements has no such index: a run is an error, unless the result is empty too. Raises
-    InvalidModelError for a known x with such an axis, and for an axis that is out of range.
+    UnsupportedError for a known x with such an axis, and InvalidModelError for an axis that is out of range.
     """
     return _arg("argmin", x, axis)
 

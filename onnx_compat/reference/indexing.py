@@ -4,7 +4,7 @@ from typing import Any, Callable, Tuple
 
 import numpy as np
 
-from onnx_compat.errors import InvalidModelError
+from onnx_compat.errors import InvalidModelError, UnsupportedError
 from onnx_compat.reference.arrays import Array, SizesArg
 from onnx_compat.reference.quiet import quiet, widen
 
@@ -48,13 +48,13 @@ def _check_rows(x: Array, indices: Array, batch_dims: int) -> None:
 def _index_of_extreme(function: Callable[[Array, int], Any], x: Array, axis: int) -> Any:
     """Return np.argmax or np.argmin (`function`) of x along an axis, as int64. Without elements, the result is empty.
 
-    Raises InvalidModelError if the axis is empty and the result is not.
+    Raises UnsupportedError if the axis is empty and the result is not: in a branch that is not taken, it is no error.
     """
     shape = x.shape[:axis] + x.shape[axis + 1 :]
     if 0 in shape:
         return np.zeros(shape, np.int64)
     if not x.size:
-        raise InvalidModelError("an axis of length 0 has no largest or smallest element")
+        raise UnsupportedError("an axis of length 0 has no largest or smallest element")
     return function(x, axis).astype(np.int64)
 
 

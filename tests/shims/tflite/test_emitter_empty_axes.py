@@ -16,7 +16,7 @@ SHAPE = (2, 3, 4)
 node = helper.make_node
 
 
-def emptied(axis: int, by: str, nodes: Sequence[Any]) -> Any:
+def build_emptied(axis: int, by: str, nodes: Sequence[Any]) -> Any:
     """Return a model that keeps k elements along an axis of x, and applies `nodes` to these, from "e" to "y".
 
     `by`: the operator that keeps them: "Slice" or "TopK".
@@ -63,14 +63,14 @@ def check(model: Any, folder: Path, counts: Sequence[int] = (2, 0, 1, 0, 2)) -> 
 def test_a_softmax_of_an_axis_that_values_make_empty(
     operator: str, axis: int, emptied_axis: int, by: str, tmp_path: Path
 ) -> None:
-    check(emptied(emptied_axis, by, [node(operator, ["e"], ["y"], axis=axis)]), tmp_path)
+    check(build_emptied(emptied_axis, by, [node(operator, ["e"], ["y"], axis=axis)]), tmp_path)
 
 
 @pytest.mark.parametrize("by", ["Slice", "TopK"])
 def test_a_softmax_of_float16(by: str, tmp_path: Path) -> None:
     half, single = TensorProto.FLOAT16, TensorProto.FLOAT
     nodes = [node("Cast", ["e"], ["c"], to=half), node("Softmax", ["c"], ["s"]), node("Cast", ["s"], ["y"], to=single)]
-    check(emptied(2, by, nodes), tmp_path)
+    check(build_emptied(2, by, nodes), tmp_path)
 
 
 def branches() -> Iterator[Any]:
@@ -87,14 +87,14 @@ def test_a_softmax_inside_a_branch(tmp_path: Path) -> None:
         node("Squeeze", ["flags"], ["flag"]),
         node("If", ["flag"], ["y"], **dict(branches())),
     ]
-    check(emptied(2, "Slice", nodes), tmp_path)
+    check(build_emptied(2, "Slice", nodes), tmp_path)
 
 
 @pytest.mark.parametrize("rank", [1, 2, 6])
 def test_a_softmax_of_any_rank(rank: int, tmp_path: Path) -> None:
     """Rank 6 has no kernel of SOFTMAX."""
     shapes = {1: [-1], 2: [6, -1], 6: [2, 3, 1, 1, 1, -1]}
-    model = emptied(2, "Slice", [node("Reshape", ["e", "shape"], ["r"]), node("Softmax", ["r"], ["y"])])
+    model = build_emptied(2, "Slice", [node("Reshape", ["e", "shape"], ["r"]), node("Softmax", ["r"], ["y"])])
     model.graph.initializer.append(numpy_helper.from_array(np.asarray(shapes[rank]), "shape"))
     check(model, tmp_path)
 

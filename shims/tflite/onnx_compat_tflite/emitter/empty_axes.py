@@ -33,8 +33,8 @@ def flatten_empty_rows(builder: Builder, x: Handle) -> Handle:
     A kernel that divides by the length of the rows then works. The size of the last axis is no int.
     """
     last = x.rank - 1
-    length, one = builder.dim(x, last), runtime_sizes.scalar(builder, 1)
+    length, unit = builder.dim(x, last), runtime_sizes.scalar(builder, 1)
     count = runtime_sizes.scalar(builder, runtime_sizes.size_product(builder, x, last))
-    rows = runtime_sizes.fold_op(builder, "MUL", count, extremes.minimum(builder, one, length))
-    shape = runtime_sizes.stack(builder, [rows, extremes.maximum(builder, one, length)])
+    rows = runtime_sizes.fold_op(builder, "MUL", count, extremes.minimum(builder, unit, length))
+    shape = runtime_sizes.stack(builder, [rows, extremes.maximum(builder, unit, length)])
     return builder.add_op("RESHAPE", [x, shape], x.dtype, (None, None))

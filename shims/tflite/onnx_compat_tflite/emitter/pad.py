@@ -1,5 +1,6 @@
 """Primitives that add elements at the ends of axes."""
 
+import functools
 from typing import Any, List, Optional, Sequence, Union
 
 import numpy as np
@@ -143,10 +144,8 @@ def _add_sizes(builder: Builder, sizes: Sequence[Any]) -> Any:
     """Return the sum of sizes: an int if all are ints, else an integer scalar."""
     if all(isinstance(size, int) for size in sizes):
         return sum(sizes)
-    first, *others = [size if isinstance(size, Handle) else runtime_sizes.scalar(builder, size) for size in sizes]
-    for size in others:
-        first = runtime_sizes.fold_op(builder, "ADD", first, size)
-    return first
+    scalars = [size if isinstance(size, Handle) else runtime_sizes.scalar(builder, size) for size in sizes]
+    return functools.reduce(lambda total, size: runtime_sizes.fold_op(builder, "ADD", total, size), scalars)
 
 
 @widen_for("PAD")
