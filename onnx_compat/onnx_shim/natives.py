@@ -13,6 +13,7 @@ import numpy as np
 from onnx_compat.errors import OnnxCompatError
 from onnx_compat.ir import dtypes
 from onnx_compat.ir.dtypes import DType
+from onnx_compat.ir.size_bounds import is_positive_for_elements
 from onnx_compat.model.graph import GraphNode
 from onnx_compat.model.initializer import Constant
 from onnx_compat.onnx_shim.equivalents import WITH_EQUIVALENTS, NodeCall, equivalent_calls
@@ -63,12 +64,24 @@ def _has_scores_or_float16(call: NodeCall) -> bool:
     return call.outputs > 3 or call.inputs[0].dtype is dtypes.float16
 
 
+def _may_have_no_steps(call: NodeCall) -> bool:
+    """Whether a GRU, LSTM or RNN may have no time step although every input has elements.
+
+    onnxruntime 1.31 ends the process for a GRU without steps, and leaves the states of the others unwritten.
+    """
+    steps = call.inputs[0].shape[1 if call.attributes.get("layout") else 0]
+    return steps is None or not is_positive_for_elements(steps)
+
+
 #: Operator -> whether a node is composed although the target has the operator, because runtimes compute it wrongly, or
 #: because its results are no values of the emitter.
 _COMPOSED: Dict[str, Callable[[NodeCall], bool]] = {
     "Attention": _has_scores_or_float16,
     "DequantizeLinear": _has_carried_result,
+    "GRU": _may_have_no_steps,
+    "LSTM": _may_have_no_steps,
     "QuantizeLinear": _has_carried_result,
+    "RNN": _may_have_no_steps,
     "Resize": _has_scaled_corners,
 }
 

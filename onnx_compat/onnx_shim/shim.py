@@ -26,6 +26,8 @@ __all__ = ["SHIM", "OnnxShim", "as_carriers", "carrier_dtypes", "is_optimisable"
 _ENTROPY = "onnx_compat_entropy"
 #: The most characters of a cause: messages of onnxruntime have the signatures of functions in them.
 _LONGEST_CAUSE = 200
+#: onnxruntime 1.31 ends the process for a GRU without time steps, and leaves the states of the others unwritten.
+_RECURRENT = ("GRU", "LSTM", "RNN")
 #: The operators that onnxruntime removes if a constant is neutral.
 _ARITHMETIC = frozenset(["Add", "Sub", "Mul", "Div"])
 
@@ -38,6 +40,7 @@ class SessionProgram(Compiled):
     - providers: the names of execution providers, in order.
     - optimised: whether onnxruntime optimises the model. If it fails to, a session without optimisations is opened.
     - shared: name -> array of the initializers that the model refers to. None: the model holds every initializer.
+    - rejects_empty: whether an input without elements is refused: the model has one of the operators `_RECURRENT`.
     """
 
     def __init__(
@@ -47,8 +50,10 @@ class SessionProgram(Compiled):
         providers: Sequence[str],
         optimised: bool = True,
         shared: Optional[Mapping[str, np.ndarray]] = None,
+        rejects_empty: bool = False,
     ) -> None:
         self._shared = shared  # the session reads them
+        self._rejects_empty = rejects_empty
         try:
             self.native = open_session(content, providers, optimised=optimised, shared=shared)
         except Exception:  # noqa: BLE001 (the optimiser of onnxruntime 1.10 fails for some loops)
@@ -59,8 +64,11 @@ class SessionProgram(Compiled):
     def run(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
         """Run the session on the carrier arrays of the inputs. Return the carrier arrays of the outputs, in order.
 
-        Raises UnsupportedError, with the cause, for an error of onnxruntime.
+        Raises UnsupportedError, with the cause, for an error of onnxruntime. Raises it also for an input without
+        elements that onnxruntime must not get.
         """
+        if self._rejects_empty and any(array.size == 0 for array in arrays):
+            raise UnsupportedError("onnxruntime computes no recurrent layer of an empty input", hint="use another shim")
         try:
             results = self.native.run(None, name_inputs(self._names, arrays))
         except Exception as error:
@@ -163,9 +171,10 @@ class OnnxShim(Shim):
         shared: Optional[Dict[str, np.ndarray]] = {} if can_share() else None
         proto = self.write_carriers(program, shared)
         content, dtypes, optimised = proto.SerializeToString(), carrier_dtypes(program), is_optimisable(proto)
+        is_recurrent = any(node.op_type in _RECURRENT for node in _walk(proto.graph))
         del proto
         try:
-            return SessionProgram(content, dtypes, providers, optimised, shared)
+            return SessionProgram(content, dtypes, providers, optimised, shared, is_recurrent)
         except Exception as error:
             reason = "onnxruntime does not load the model: %s" % error_line(str(error))
             raise UnsupportedError(reason, hint="run the model on another shim") from error
@@ -209,7 +218,9 @@ class OnnxShim(Shim):
         graph = load(path).graph
         inputs, outputs = (tuple(map(_port, ports)) for ports in (graph.required, graph.outputs))
         with open(path, "rb") as file:
-            compiled = SessionProgram(file.read(), [port.dtype.numpy for port in outputs], [CPU])
+            dtypes = [port.dtype.numpy for port in outputs]
+            is_recurrent = any(node.operator in _RECURRENT for node in graph.walk())
+            compiled = SessionProgram(file.read(), dtypes, [CPU], rejects_empty=is_recurrent)
         return compiled, inputs, outputs
 
     def devices(self) -> Sequence[str]:
