@@ -9,7 +9,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import onnx_compat
 from onnx_compat.discovery import selection
-from onnx_compat.errors import OnnxCompatError
+from onnx_compat.errors import OnnxCompatError, UnexpectedError
 
 FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
 Feed = Dict[str, np.ndarray]
@@ -39,9 +39,11 @@ def runners(model: Any, shim_name: str, folder: Path) -> Iterator[Any]:
 
 
 def outcome(runner: Any, feed: Feed) -> List[np.ndarray]:
-    """Return the outputs of a run; [] for a typed error. Any other error propagates."""
+    """Return the outputs of a run; [] for a typed error. An error that was not foreseen, and any other, propagates."""
     try:
         return [np.asarray(array) for array in runner.run(feed)]
+    except UnexpectedError:
+        raise
     except OnnxCompatError:
         return []
 
