@@ -52,6 +52,11 @@ def _scatter(reduction: str) -> Example:
     return Example("ScatterND", [_floats(_NAN, 1), positions, updates], _floats(_NAN, _NAN), {"reduction": reduction})
 
 
+def _position(operator: str) -> Example:
+    """Return an example with the positions of the extremes of no rows. `operator`: ArgMax or ArgMin."""
+    return Example(operator, [np.zeros((0, 0), np.float32)], np.zeros(0, np.int64), {"axis": 1, "keepdims": 0}, fed=1)
+
+
 _BOUNDS = [np.asarray(bound, np.float32) for bound in (0, 0.5)]
 
 
@@ -140,6 +145,8 @@ BEHAVIOURS: Dict[str, Tuple[Example, ...]] = {
     "empty ReduceMax": (_reduction("ReduceMax", -_INF),),
     "empty ReduceMin": (_reduction("ReduceMin", _INF),),
     "empty ReduceMean": (_reduction("ReduceMean", _NAN),),
+    "empty ArgMax": (_position("ArgMax"),),
+    "empty ArgMin": (_position("ArgMin"),),
 }
 _ACTIVATIONS = (
     _pointwise("Celu", {_NAN: _NAN, 2: 2, 0: 0}),

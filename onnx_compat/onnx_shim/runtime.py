@@ -205,8 +205,7 @@ def _shows(example: Example, emitter: OnnxEmitter) -> bool:
         else Value(kind, array.shape)
         for position, (array, kind) in enumerate(arrays)
     ]
-    dtype = values[0].dtype
-    types = [(dtype, example.expected.shape), (DType.of("int64"), ())][: example.results]
+    types = [(DType.of(example.expected), example.expected.shape), (DType.of("int64"), ())][: example.results]
     results = emitter.attempts(example.operator, values, types, **example.attributes)
     if results is None:
         return True

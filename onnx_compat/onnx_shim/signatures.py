@@ -5,7 +5,7 @@ from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Se
 
 from onnx_compat.ir.dtypes import DType
 
-__all__ = ["Attribute", "Parameter", "Signature", "newest_opset", "signature_of"]
+__all__ = ["Attribute", "Parameter", "Signature", "allowed_types", "newest_opset", "signature_of"]
 
 _TENSOR = re.compile(r"tensor\(([a-z0-9]+)\)$")
 
@@ -98,13 +98,27 @@ def _read(domain: str, operator: str, opset: int) -> Optional[Signature]:
     attributes = {
         name: Attribute(_is_list(item), _is_float(item), _default(item)) for name, item in schema.attributes.items()
     }
-    inputs, outputs = (tuple(map(_parameter, formal)) for formal in (schema.inputs, schema.outputs))
+    inputs, outputs = (
+        tuple(_parameter(schema, formal) for formal in ports) for ports in (schema.inputs, schema.outputs)
+    )
     return Signature(schema.since_version, inputs, outputs, attributes)
 
 
-def _parameter(formal: Any) -> Parameter:
+def allowed_types(schema: Any, formal: Any) -> FrozenSet[str]:
+    """Return the types that a schema allows for one of its inputs or outputs, such as "tensor(float)".
+
+    They come from the type constraints of the schema: `formal.types` raises TypeError in onnx 1.20.
+    """
+    variable = getattr(formal, "type_str", None) or getattr(formal, "typeStr", "")
+    for constraint in schema.type_constraints:
+        if constraint.type_param_str == variable:
+            return frozenset(map(str, constraint.allowed_type_strs))
+    return frozenset([str(variable)])
+
+
+def _parameter(schema: Any, formal: Any) -> Parameter:
     """Return a formal parameter of an onnx schema as a `Parameter`. onnx renames its fields between releases."""
-    matches = [_TENSOR.match(spelled) for spelled in formal.types]
+    matches = [_TENSOR.match(spelled) for spelled in allowed_types(schema, formal)]
     is_variadic = "Variadic" in str(formal.option)
     is_uniform = getattr(formal, "is_homogeneous", None)
     is_uniform = getattr(formal, "isHomogeneous", True) if is_uniform is None else is_uniform

@@ -2,7 +2,10 @@
 
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
+import numpy as np
+
 from onnx_compat.ir import dtypes
+from onnx_compat.ir.dtypes import DType
 from onnx_compat.onnx_shim.graph_builder import Value
 from onnx_compat.onnx_shim.lowering.base import EXACT, WRAPPING, without_axes
 from onnx_compat.onnx_shim.lowering.shape import ShapeLowering
@@ -226,6 +229,9 @@ class IndexingLowering(ShapeLowering):
     def _arg(self, operator: str, x: Value, axis: int) -> Value:
         shape = without_axes(x.shape, [axis])
         keys = self._sortable(x)
+        if not keys.shape[axis] and not self.offer.is_reliable("empty " + operator):
+            # an element that is chosen only if there is no other one: the first of equal numbers is chosen
+            keys = self.append_number(keys, end_of_range(keys.dtype, operator == "ArgMin"), axis)
         results = self.attempt(operator, [keys], result=dtypes.int64, shape=shape, axis=axis, keepdims=0)
         if results is not None:
             return results
@@ -253,3 +259,10 @@ class IndexingLowering(ShapeLowering):
 
 def _only(shape: Sequence[int]) -> Tuple[Optional[int], ...]:
     return tuple(None if size == -1 else size for size in shape)
+
+
+def end_of_range(dtype: DType, is_highest: bool) -> Any:
+    """Return the lowest number of a dtype, or the highest if `is_highest`: an infinity for floats."""
+    if dtype.kind == "f":
+        return np.inf if is_highest else -np.inf
+    return dtype.max if is_highest else dtype.min
