@@ -63,10 +63,16 @@ def _has_scores_or_float16(call: NodeCall) -> bool:
     return call.outputs > 3 or call.inputs[0].dtype is dtypes.float16
 
 
+def _has_negative_axes(call: NodeCall) -> bool:
+    """Whether a CenterCropPad counts axes from the end: onnxruntime 1.14 ends the process."""
+    return any(axis < 0 for axis in call.attributes.get("axes") or ())
+
+
 #: Operator -> whether a node is composed although the target has the operator, because runtimes compute it wrongly, or
 #: because its results are no values of the emitter.
 _COMPOSED: Dict[str, Callable[[NodeCall], bool]] = {
     "Attention": _has_scores_or_float16,
+    "CenterCropPad": _has_negative_axes,
     "DequantizeLinear": _has_carried_result,
     "QuantizeLinear": _has_carried_result,
     "Resize": _has_scaled_corners,
@@ -132,9 +138,15 @@ def native_call(
         kinds = [None if value is None else value.dtype for value in spelled.inputs]
         if not offer.has_call(spelled.operator, kinds, spelled.outputs, spelled.attributes, spelled.domain):
             continue
-        if spelled.domain or not kinds or offer.is_reliable(spelled.operator, kinds[0]):
+        if spelled.domain or not kinds or _is_reliable(spelled, kinds[0], offer):
             return spelled
     return None
+
+
+def _is_reliable(call: NodeCall, dtype: Any, offer: OperatorOffer) -> bool:
+    """Whether the target computes an operator of ai.onnx as specified, also with the attributes of this call."""
+    behaviours = [call.operator, *("%s with %s" % (call.operator, name) for name in call.attributes)]
+    return all(offer.is_reliable(behaviour, dtype) for behaviour in behaviours)
 
 
 def _without_trailing_none(inputs: Tuple[Any, ...]) -> Tuple[Any, ...]:

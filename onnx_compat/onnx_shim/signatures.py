@@ -36,12 +36,17 @@ class Attribute(NamedTuple):
 
 
 class Signature(NamedTuple):
-    """A version of an operator. `since` is the operator set in which this version begins."""
+    """A version of an operator.
+
+    - since: the operator set in which this version begins.
+    - is_function: whether the schema has a function that computes the operator.
+    """
 
     since: int
     inputs: Tuple[Parameter, ...]
     outputs: Tuple[Parameter, ...]
     attributes: Mapping[str, Attribute]
+    is_function: bool
 
     def input_at(self, position: int) -> Optional[Parameter]:
         """Return the parameter for the input at a position of a call. None: the operator has fewer inputs.
@@ -101,7 +106,8 @@ def _read(domain: str, operator: str, opset: int) -> Optional[Signature]:
     inputs, outputs = (
         tuple(_parameter(schema, formal) for formal in ports) for ports in (schema.inputs, schema.outputs)
     )
-    return Signature(schema.since_version, inputs, outputs, attributes)
+    is_function = any(getattr(schema, name) for name in ("has_function", "has_context_dependent_function"))
+    return Signature(schema.since_version, inputs, outputs, attributes, is_function)
 
 
 def allowed_types(schema: Any, formal: Any) -> FrozenSet[str]:

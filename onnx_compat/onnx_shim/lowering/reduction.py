@@ -153,7 +153,8 @@ class ReductionLowering(IndexingLowering):
         if not x.rank:
             return self.flat_result(self._along_axis(operator, self.flat(x), 0))
         if axis == x.rank - 1 or self.offer.opset >= 13:
-            return self.call(operator, [x], axis=axis)
+            results = self.attempt(operator, [x], behaviour=operator, axis=axis)
+            return self.call(operator, [x], axis=axis) if results is None else results
         order = [*(k for k in range(x.rank) if k != axis), axis]
         moved = self.call(operator, [self.transpose(x, order)], axis=x.rank - 1)
         return self.transpose(moved, [order.index(k) for k in range(x.rank)])
