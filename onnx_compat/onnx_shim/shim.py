@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from onnx_compat.discovery.diagnosis import error_line
 from onnx_compat.errors import OnnxCompatError, UnsupportedError
 from onnx_compat.ir.dtypes import text_carrier
 from onnx_compat.model.graph import ValueInfo
+from onnx_compat.model.protos import walk
 from onnx_compat.model.types import TensorType
 from onnx_compat.onnx_shim.emission import write_program
 from onnx_compat.onnx_shim.emitter import OnnxEmitter
@@ -102,15 +103,6 @@ def is_optimisable(proto: Any) -> bool:
     return not any(not empty.isdisjoint(node.input) for node in proto.graph.node if node.op_type in _ARITHMETIC)
 
 
-def _walk(graph: Any) -> Iterator[Any]:
-    """Yield the nodes of an onnx.GraphProto, and those of its subgraphs."""
-    for node in graph.node:
-        yield node
-        for attribute in node.attribute:
-            if attribute.HasField("g"):
-                yield from _walk(attribute.g)
-
-
 def _port(info: ValueInfo) -> Port:
     """Return a port of a file as a `Port`.
 
@@ -193,7 +185,7 @@ class OnnxShim(Shim):
 
         Raises UnsupportedError for a node that onnxruntime cannot run, and for weights that one file cannot hold.
         """
-        return Preview(Counter(node.op_type for node in _walk(self._write(program).graph)))
+        return Preview(Counter(node.op_type for node in walk(self._write(program).graph.node)))
 
     def _write(self, program: Program) -> Any:
         """Return the program as an onnx.ModelProto for the installed onnxruntime."""

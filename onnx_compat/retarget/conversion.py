@@ -12,6 +12,7 @@ from onnx_compat.conversion.onnx_options import OnnxOptions
 from onnx_compat.errors import InvalidModelError, OnnxCompatError
 from onnx_compat.model import Model, TensorType, load
 from onnx_compat.model.loading import ModelSource, StrPath
+from onnx_compat.model.write import tensor_proto, to_proto
 from onnx_compat.retarget.checking import check_form, compare_with_source
 from onnx_compat.retarget.external_weights import (
     choose_data_file,
@@ -21,7 +22,6 @@ from onnx_compat.retarget.external_weights import (
     restore_external_data,
 )
 from onnx_compat.retarget.outcomes import REFUSED, RetargetPlan
-from onnx_compat.retarget.protos import tensor_of
 from onnx_compat.retarget.retargeting import refusal_error, retarget_in_place
 from onnx_compat.retarget.stand_ins import stored_tensors
 from onnx_compat.retarget.weightless_model import WeightlessModel, read_weightless_model
@@ -270,8 +270,6 @@ def _read(model: ModelSource, only_main: bool) -> WeightlessModel:
 
 def _source_of(model: ModelSource) -> Any:
     """Return the path, bytes or ModelProto that a model is read from. A Model made in memory gives a ModelProto."""
-    from onnx_compat.model.write import to_proto
-
     if isinstance(model, Model):
         return to_proto(model) if model.source is None else model.source
     return os.fspath(model) if isinstance(model, os.PathLike) else model
@@ -303,20 +301,11 @@ def _fix_ports(proto: "onnx.ModelProto", fixed: Model, values: Mapping[str, Any]
 
 def _store(proto: "onnx.ModelProto", fixed: Model, name: str) -> None:
     """Copy the initializer `name` from the Model `fixed` to `proto`. It replaces an initializer of that name."""
-    import onnx
-
     initializer = fixed.graph.initializers[name]
     for position in reversed(range(len(proto.graph.initializer))):
         if proto.graph.initializer[position].name == name:
             del proto.graph.initializer[position]
-    array, dtype = initializer.array(), initializer.dtype
-    if dtype.kind == "s":
-        texts = [text.encode("utf-8", "surrogateescape") for text in array.ravel().tolist()]
-        proto.graph.initializer.append(
-            onnx.TensorProto(name=name, data_type=dtype.onnx, dims=array.shape, string_data=texts)
-        )
-        return
-    proto.graph.initializer.append(tensor_of(name, array, dtype))
+    proto.graph.initializer.append(tensor_proto(initializer.array(), initializer.dtype, name))
 
 
 def _simplify(weightless_model: WeightlessModel) -> None:

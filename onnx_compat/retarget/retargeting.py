@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any, Dict, FrozenSet, List, Mapping, NamedTupl
 
 from onnx_compat.errors import UnsupportedError
 from onnx_compat.model.names import Names
+from onnx_compat.model.protos import walk
 from onnx_compat.model.versions import NEWEST, normalise
 from onnx_compat.retarget import formats, sequence_maps
 from onnx_compat.retarget.calls import called_functions, describe_lost_parts, omitted_inputs
@@ -11,7 +12,7 @@ from onnx_compat.retarget.defaults import fix_defaults, needed_defaults, replace
 from onnx_compat.retarget.inferred_facts import ModelFacts, NodeFacts, infer_facts
 from onnx_compat.retarget.inlining import FunctionKey, function_key, inline_functions
 from onnx_compat.retarget.outcomes import COMPOSED, KEPT, REFUSED, RESPELLED, NodeOutcome, RetargetPlan
-from onnx_compat.retarget.protos import all_graphs, names_used, walk
+from onnx_compat.retarget.protos import all_graphs, names_used
 from onnx_compat.retarget.pruning import prune
 from onnx_compat.retarget.rewriting import Composer, NodeGroup, Rewriter
 from onnx_compat.retarget.targets import check_ir_version, target_opsets

@@ -4,12 +4,14 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, FrozenSet, Iterable, List
 
 from onnx_compat.errors import OnnxCompatError
 from onnx_compat.model.names import Names
+from onnx_compat.model.protos import operator_name, subgraphs_of, walk
 from onnx_compat.model.versions import normalise
+from onnx_compat.model.write import tensor_proto
 from onnx_compat.retarget.edited_node import EditedNode, Inexpressible, NewConstant, UnknownValue
 from onnx_compat.retarget.inferred_facts import NodeFacts
 from onnx_compat.retarget.node_forms import is_untouched, rewrite_node
 from onnx_compat.retarget.outcomes import COMPOSED, KEPT, REFUSED, RESPELLED, NodeOutcome
-from onnx_compat.retarget.protos import constant_node, name_of, operator_name, subgraphs_of, tensor_of, walk
+from onnx_compat.retarget.protos import constant_node, name_of
 
 if TYPE_CHECKING:
     import onnx
@@ -257,7 +259,7 @@ class Rewriter:
         if self._group.is_main and content in self._shared:
             return self._shared[content]
         name = self.names.fresh(wish)
-        tensor = tensor_of(name, constant.array, constant.dtype)
+        tensor = tensor_proto(constant.array, constant.dtype, name)
         if not self._group.is_main:
             nodes.append(constant_node(tensor))
         else:
