@@ -29,7 +29,7 @@ from onnx_compat.retarget.weightless_model import WeightlessModel, read_weightle
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["Preparation", "plan", "prepare", "retarget", "write_onnx"]
+__all__ = ["Change", "Preparation", "change", "plan", "prepare", "retarget", "write_onnx"]
 
 
 @typed_errors
@@ -105,18 +105,14 @@ def prepare(
     """
     target = absolute_path(path)
     Destination(target, [model])  # refuses a path that cannot be written before any work is done
-    changed = _change(model, options, shapes, values)
+    changed = change(model, options, shapes, values)
     destination = Destination(target, files_of(changed.model))
     name = choose_data_file(options.external_data, changed.source, target)
     data_file = None
     if name is not None:
         data_file = Destination(os.path.join(os.path.dirname(target), name), files_of(changed.model))
-    source, _, result, made_plan = changed
-    if made_plan.first_refusal is None:
-        made_plan.notes += check_form(result.without_weights(), source.without_weights())
-        restore_external_data(result.proto)
-        if name is not None:
-            made_plan.notes.append("%d weights are in '%s'" % (len(movable_weights(result, name)), name))
+    if changed.plan.first_refusal is None and name is not None:
+        changed.plan.notes.append("%d weights are in '%s'" % (len(movable_weights(changed.result, name)), name))
     return Preparation(*changed, destination, data_file)
 
 
@@ -161,7 +157,7 @@ def write_onnx(
     return destination.path, made_plan
 
 
-class _Change(NamedTuple):
+class Change(NamedTuple):
     """A converted model in memory. The fields are those of `Preparation`."""
 
     source: WeightlessModel
@@ -170,12 +166,33 @@ class _Change(NamedTuple):
     plan: RetargetPlan
 
 
+def change(
+    model: ModelSource,
+    options: OnnxOptions,
+    shapes: Optional[Shapes] = None,
+    values: Optional[Mapping[str, Any]] = None,
+) -> Change:
+    """Convert a model in memory, and check its form. Return it with its source and its plan.
+
+    The form is not checked if the plan has a refused node.
+
+    - shapes: input name -> sizes to fix. values: input name -> value to fix. See `fix_inputs`. None: no input is fixed.
+
+    Raises InvalidModelError, InputError and ConversionError as `prepare` does.
+    """
+    changed = _change(model, options, shapes, values)
+    if changed.plan.first_refusal is None:
+        changed.plan.notes += check_form(changed.result.without_weights(), changed.source.without_weights())
+        restore_external_data(changed.result.proto)
+    return changed
+
+
 def _change(
     model: ModelSource,
     options: OnnxOptions,
     shapes: Optional[Shapes] = None,
     values: Optional[Mapping[str, Any]] = None,
-) -> _Change:
+) -> Change:
     """Convert a model in memory. Return it with its source and its plan.
 
     - shapes: input name -> sizes to fix. values: input name -> value to fix. See `fix_inputs`. None: no input is fixed.
@@ -197,7 +214,7 @@ def _try_change(
     shapes: Optional[Shapes],
     values: Optional[Mapping[str, Any]],
     only_main: bool,
-) -> _Change:
+) -> Change:
     """Convert a model in memory, in one attempt. Return it with its source and its plan.
 
     - shapes: input name -> sizes to fix. values: input name -> value to fix. See `fix_inputs`. None: no input is fixed.
@@ -217,7 +234,7 @@ def _try_change(
         _simplify(result)
     versions = options.opset, options.ir_version
     made_plan = retarget_in_place(result.proto, *versions, options.inline_functions, compose_node)
-    return _Change(source_form, loaded, result, made_plan)
+    return Change(source_form, loaded, result, made_plan)
 
 
 def _link_data_files(weightless_model: WeightlessModel, folder: str) -> None:

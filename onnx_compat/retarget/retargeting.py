@@ -61,7 +61,7 @@ def retarget_in_place(
     keys = [function_key(function) for function in model.functions]
     retargeting.inline({key for key in keys if inline or ir < formats.FUNCTIONS or (ir < formats.OVERLOADS and key[2])})
     outcomes = _merge(retargeting.run(), refusals)
-    caveats = [entry for entry in outcomes if entry.outcome in (KEPT, RESPELLED) and entry.reason]
+    caveats = [entry for entry in outcomes if entry.outcome in (KEPT, RESPELLED) and entry.operators and entry.reason]
     notes = (
         expanded
         + retargeting.notes
@@ -103,7 +103,7 @@ def _merge(outcomes: List[NodeOutcome], refusals: List[NodeOutcome]) -> List[Nod
     by_node = {(entry.node, entry.operator, entry.function): entry for entry in refusals}
     keys = [(entry.node, entry.operator, entry.function) for entry in outcomes]
     other_refusals = [by_node[key] for key in by_node.keys() - set(keys)]
-    merged = [by_node.get(key, entry) for key, entry in zip(keys, outcomes)]
+    merged = [by_node.get(key, entry)._replace(opset=entry.opset) for key, entry in zip(keys, outcomes)]
     return sorted(other_refusals) + merged
 
 
@@ -268,7 +268,9 @@ class _Retargeting:
         rewriter = attempt.rewriter
         rewriter.apply()
         self.model.graph.initializer.extend(rewriter.initializers)
-        prune(self.model, rewriter.unread, replaceable_inputs(self.model))
+        if prune(self.model, rewriter.unread, replaceable_inputs(self.model)):
+            nodes = [node for graph in all_graphs(self.model) for node in walk(graph.node)]
+            rewriter.mark_left_out({name for node in nodes for name in node.output})
         for imports, target, composed in attempt.versions:
             _set_versions(imports, target, composed)
         self.notes += rewriter.notes
