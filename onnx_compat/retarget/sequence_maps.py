@@ -7,8 +7,8 @@ body of the loop:  SequenceAt(s, i) -> body -> SequenceInsert for each result
 from typing import TYPE_CHECKING, Any, List, Mapping, Optional, Sequence
 
 from onnx_compat.model.names import Names
+from onnx_compat.model.protos import graphs_of, subgraphs_of
 from onnx_compat.model.versions import normalise
-from onnx_compat.retarget.protos import graphs_of, subgraphs_of
 
 if TYPE_CHECKING:
     import onnx
