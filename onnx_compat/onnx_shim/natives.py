@@ -26,6 +26,9 @@ from onnx_compat.tracing.values import Tensor
 __all__ = ["OPERATORS", "native_call", "natives_of_offer", "operator_of", "stored_attribute"]
 
 _PREFIX = "node:"
+#: The number of elements from which on a constant that a DequantizeLinear reads stays quantised: runtimes recognise it
+#: as a weight of a product of integers.
+_WEIGHT = 64
 
 #: Operators of ai.onnx of several primitives.
 OPERATORS: Tuple[str, ...] = tuple(
@@ -85,10 +88,18 @@ def natives_of_offer(offer: OperatorOffer) -> Dict[Tuple[str, str], Native]:
     `accepts` of the `Native` decides for each node.
     """
     names = [("", operator) for operator in OPERATORS if offer.signature(operator) is not None]
-    return {
+    natives = {
         (domain, operator): Native(_Acceptance(offer), "%s%s:%s" % (_PREFIX, domain, operator), False)
         for domain, operator in [*names, *WITH_EQUIVALENTS]
     }
+    for key in [key for key in natives if key[1] == "DequantizeLinear"]:
+        natives[key] = natives[key]._replace(keeps=_is_weight)
+    return natives
+
+
+def _is_weight(inputs: Sequence[Any]) -> bool:
+    """Whether the first input has more than one axis and enough elements to be a weight, not a size or a scale."""
+    return bool(inputs[0].rank > 1 and inputs[0].size >= _WEIGHT)
 
 
 def operator_of(method: str) -> Optional[Tuple[str, str]]:

@@ -33,6 +33,8 @@ Dtypes = Sequence[Optional[DType]]
 
 #: The beginning of a behaviour that is about a rounding by casts.
 _ROUNDING = "Cast to "
+#: Optimisers of onnxruntime that change numbers: it quantises the float weights of layers between quantised values.
+_DISABLED = ["WeightBiasQuantization"]
 #: Operators that every release of onnx gives a new version: an operator set without kernels for them is of no use.
 _COMMON = ("Identity", "Reshape", "Transpose", "Shape", "Cast")
 
@@ -65,7 +67,9 @@ def open_session(
     if shared:
         values = [onnxruntime.OrtValue.ortvalue_from_numpy(array) for array in shared.values()]
         options.add_external_initializers(list(shared), values)
-    session = onnxruntime.InferenceSession(content, options, providers=list(providers), enable_fallback=0)
+    session = onnxruntime.InferenceSession(
+        content, options, providers=list(providers), enable_fallback=0, disabled_optimizers=_DISABLED
+    )
     keep_after_fork(session)
     for provider in providers:
         if provider not in session.get_providers():
