@@ -2,14 +2,13 @@
 
 import importlib
 import os
-import resource
 import shutil
 import tempfile
 import time
 from pathlib import Path
 from typing import Any, Callable, Dict
 
-from memory import peak_above_baseline  # type: ignore[import-not-found]  # a module beside this file
+from memory import largest_resident, peak_above_baseline  # type: ignore[import-not-found]  # a module beside this file
 
 
 def import_modules(modules: Any) -> Dict[str, float]:
@@ -36,13 +35,12 @@ def convert(tool: str, model: str, path: str) -> Dict[str, Any]:
         converted, peak = peak_above_baseline(lambda: _TOOLS[tool](copy, folder))
         seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
         shutil.move(converted, path)
-    largest_subprocess = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
     return {
         "seconds": seconds,
         "cpu": cpu,
         "peak": peak,
-        "highest": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-        "largest_subprocess": largest_subprocess,
+        "highest": largest_resident(),
+        "largest_subprocess": largest_resident(children=True),
         "bytes": os.path.getsize(path),
     }
 

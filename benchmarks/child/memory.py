@@ -1,5 +1,6 @@
-"""Measure the peak memory of a function, above the memory of the process before the call."""
+"""Measure peak memory: of a function, above the memory of the process before the call; and of a process."""
 
+import sys
 from typing import Any, Callable, Optional, Tuple
 
 _STATUS = "/proc/self/status"
@@ -10,6 +11,17 @@ def peak_above_baseline(work: Callable[[], Any]) -> Tuple[Any, Optional[int]]:
     baseline = _reset()
     result = work()
     return result, None if baseline is None else max(0, _read("VmHWM") - baseline)
+
+
+def largest_resident(children: bool = False) -> int:
+    """Return the peak memory of this process in bytes, or with `children` that of its largest ended child process.
+
+    On Linux, the peak may include the process that started this one. `ru_maxrss` has bytes on macOS, and KiB elsewhere.
+    """
+    import resource  # not on Windows
+
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN if children else resource.RUSAGE_SELF)
+    return usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def _reset() -> Optional[int]:

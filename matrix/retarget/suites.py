@@ -50,11 +50,17 @@ class Outcome(NamedTuple):
 
 
 class SourceError(Exception):
-    """A suite could not be run: its source tree or file is missing, or pytest wrote no report. The text says why."""
+    """A suite could not be run: its source tree or file is missing, or pytest wrote no valid report.
+
+    The text says why.
+    """
 
 
 def measure(options: argparse.Namespace) -> Result:
-    """Run the suites, and compare the tests that fail with the declared exceptions. Return the counts of the suites."""
+    """Run the suites, and compare the tests that fail with the declared exceptions. Return the counts of the suites.
+
+    A suite that could not be run is a miss.
+    """
     result = Result()
     exceptions = load_exceptions()
     with tempfile.TemporaryDirectory() as folder:
@@ -108,8 +114,8 @@ def judge(suite: str, outcomes: Dict[str, Outcome], exceptions: Exceptions) -> T
 def run_suite(tree: Path, path: str) -> Dict[str, Outcome]:
     """Run a file of tests, with this project in place of the converters. Return `class::test` -> outcome.
 
-    `path`: the path of the file in the source tree `tree`. Raise SourceError if there is no such file, or pytest writes
-    no report; raise TimeoutExpired after `SECONDS`.
+    `path`: the path of the file in the source tree `tree`. Raise SourceError if there is no such file, if pytest writes
+    no valid report, and if it does not end in `SECONDS`.
     """
     if not (tree / path).exists():
         raise SourceError("there is no %s" % path)
@@ -120,7 +126,10 @@ def run_suite(tree: Path, path: str) -> Dict[str, Outcome]:
         report = Path(folder) / "report.xml"
         command = [sys.executable, "-m", "pytest", "-q", "-p", "matrix.retarget.suite_plugin", "-p", "no:cacheprovider"]
         command += ["--rootdir=%s" % folder, "--junitxml=%s" % report, str(Path(folder) / Path(path).name)]
-        done = subprocess.run(command, cwd=str(ROOT), capture_output=True, text=True, timeout=SECONDS, check=False)
+        try:
+            done = subprocess.run(command, cwd=str(ROOT), capture_output=True, text=True, timeout=SECONDS, check=False)
+        except subprocess.TimeoutExpired as error:
+            raise SourceError("pytest did not end in %d seconds" % SECONDS) from error
         if not report.exists():
             raise SourceError("pytest ended with exit code %d: %s" % (done.returncode, done.stderr.strip()[-300:]))
         return read_report(report.read_text(encoding="utf-8"))
@@ -129,10 +138,15 @@ def run_suite(tree: Path, path: str) -> Dict[str, Outcome]:
 def read_report(text: str) -> Dict[str, Outcome]:
     """Return `class::test` -> outcome, from the text of a JUnit report.
 
-    A test that the suite marks as an expected failure counts as passed, whether it fails or not.
+    A test that the suite marks as an expected failure counts as passed, whether it fails or not. Raise SourceError for
+    a text that is no XML: pytest was killed while it wrote.
     """
     outcomes = {}
-    for case in ET.fromstring(text).iter("testcase"):  # noqa: S314 - pytest wrote it
+    try:
+        report = ET.fromstring(text)  # noqa: S314 - pytest wrote it
+    except ET.ParseError as error:
+        raise SourceError("the report of pytest is damaged: %s" % error) from error
+    for case in report.iter("testcase"):
         name = "%s::%s" % (str(case.get("classname")).rpartition(".")[2], case.get("name"))
         problems = {kind: case.find(kind) for kind in ("failure", "error", "skipped")}
         texts = [
@@ -149,10 +163,13 @@ def read_report(text: str) -> Dict[str, Outcome]:
 def fetch_sdist(project: str, folder: Path) -> Path:
     """Download the sdist of the installed release of a project with pip into `folder`, and unpack it there.
 
-    Return the path of the source tree. Raise SourceError if pip fails or gives no archive, and PackageNotFoundError if
-    the project is not installed.
+    Return the path of the source tree. Raise SourceError if the project is not installed, if pip fails or gives no
+    archive, and if the archive cannot be unpacked.
     """
-    version = metadata.version(project)
+    try:
+        version = metadata.version(project)
+    except metadata.PackageNotFoundError as error:
+        raise SourceError("%s is not installed here; --%s names a source tree" % (project, project)) from error
     tree = folder / ("%s-%s" % (project, version))
     if tree.exists():
         return tree
@@ -163,6 +180,9 @@ def fetch_sdist(project: str, folder: Path) -> Path:
     if done.returncode or not archives:
         lines = (done.stderr.strip() or "no sdist came").splitlines()
         raise SourceError("%s %s could not be downloaded: %s" % (project, version, lines[-1]))
-    with tarfile.open(archives[0]) as archive:
-        archive.extractall(folder, filter="data")
+    try:
+        with tarfile.open(archives[0]) as archive:
+            archive.extractall(folder, filter="data")
+    except (tarfile.TarError, EOFError, OSError) as error:
+        raise SourceError("%s cannot be unpacked: %s" % (archives[0].name, error)) from error
     return tree

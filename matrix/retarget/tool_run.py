@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import resource
 import sys
 import time
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Callable, Dict
 
 import onnx
 
+from benchmarks.child.memory import largest_resident
 from matrix.retarget.outcomes import OURS, READ_WRITE, UNVERIFIED
 
 __all__ = ["OPSET", "TOOLS", "main"]
@@ -94,7 +94,7 @@ def peak_memory() -> int:
     """
     status = Path("/proc/self/status")
     if not status.exists():
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        return largest_resident()
     (line,) = [line for line in status.read_text(encoding="utf-8").splitlines() if line.startswith("VmHWM:")]
     return int(line.split()[1]) * 1024
 

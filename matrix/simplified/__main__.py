@@ -14,7 +14,7 @@ from pathlib import Path
 
 import onnx
 
-from matrix.data import ROOT
+from matrix.data import ROOT, MatrixError
 from matrix.revision import revision
 from matrix.simplified import page
 from matrix.simplified.measure import compare_outputs, count_nodes, load_session, measure_latencies
@@ -30,24 +30,30 @@ def main(arguments: list[str] | None = None) -> int:
     """Measure the models, print the table and the summary, and write results/simplified.json.
 
     `arguments`: the arguments of the command line; None: those of this process. With `--record`, the result is also
-    stored, and the page is rendered. Return 1 if an aim is missed or no model was chosen, else 0.
+    stored, and the page is rendered. Return 1 if an aim is missed, no model was chosen or a package is not installed,
+    else 0.
     """
     parser = make_parser()
     options = parser.parse_args(arguments)
     if options.record and (options.tool or options.names or not options.seconds):
         parser.error("--record stores all tools and latencies of a suite: leave out --tool, --seconds 0 and names")
+    try:
+        versions = _versions()
+    except MatrixError as error:
+        print(error, file=sys.stderr)
+        return 1
     known = _load_earlier_rows() if options.resume else {}
     rows: list[Row] = []
     for source in choose_sources(options.suite or SUITES, options.names):
         row = known.get(source.name) or measure(source, options.tool or list(TOOLS), options.seconds)
         known[source.name] = row
         rows.append(row)
-        page.save_rows(RESULTS, revision(), _versions(), list(known.values()))
+        page.save_rows(RESULTS, revision(), versions, list(known.values()))
         print("\n".join(table([row])[2:]), flush=True)
     figures = compute_figures(rows)
     print("", *format_wrong(rows), "", *figures, sep="\n")
     if options.record and rows:
-        page.save_rows(page.MEASURED, revision(), _versions(), rows)
+        page.save_rows(page.MEASURED, revision(), versions, rows)
         for path, text in page.files(ROOT).items():
             path.write_text(text, encoding="utf-8")
     return 1 if any(figure.is_missed for figure in figures) or not rows else 0
@@ -75,8 +81,14 @@ def _load_earlier_rows() -> dict[str, Row]:
 
 
 def _versions() -> dict[str, str]:
-    """Return package -> version of the tools and of onnx. Raise PackageNotFoundError if one is not installed."""
-    return {dist.name: dist.version for dist in map(metadata.distribution, _PACKAGES)}
+    """Return package -> version of the tools and of onnx. Raise a MatrixError if one is not installed."""
+    versions: dict[str, str] = {}
+    for name in _PACKAGES:
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError as error:
+            raise MatrixError(f"{name} is not installed here. `nox -s simplify` has an environment with it.") from error
+    return versions
 
 
 def measure(source: Source, tools: list[str], seconds: float) -> Row:

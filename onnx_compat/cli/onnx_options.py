@@ -3,7 +3,7 @@
 import functools
 import os
 import time
-from typing import Any, Callable, Dict, List, TypeVar, cast
+from typing import Any, Callable, Dict, Iterable, TypeVar, cast
 
 import click
 
@@ -11,14 +11,28 @@ from onnx_compat.cli.exit_codes import NEGATIVE, OK
 from onnx_compat.cli.output import emit, emit_json
 from onnx_compat.cli.progress import working
 
-__all__ = ["convert_to_onnx", "options", "reject_options"]
+__all__ = ["convert_to_onnx", "node_options", "options", "reject_options"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-_NAMES = ("opset", "ir_version", "inline_functions", "external_data", "simplify", "dry_run")
 _EXTERNAL = (
     "Where an .onnx file has its weights: the name of a file beside it, `safetensors` for a file of that format, or"
     " `keep` to use the data files of MODEL."
 )
+#: Option name -> the decorator that adds it to a command.
+_FLAGS: Dict[str, Any] = {
+    "opset": click.option("--opset", type=int, metavar="N", help="The opset of an .onnx file. Default: that of MODEL."),
+    "ir_version": click.option(
+        "--ir-version", type=int, metavar="N", help="The IR version. Default: it follows from the opset."
+    ),
+    "inline_functions": click.option(
+        "--inline-functions", is_flag=True, help="Inline the functions of MODEL in an .onnx file."
+    ),
+    "external_data": click.option("--external-data", metavar="FILE|safetensors|keep", help=_EXTERNAL),
+    "simplify": click.option("--simplify", is_flag=True, help="Simplify an .onnx file."),
+    "dry_run": click.option(
+        "--dry-run", is_flag=True, help="List what becomes of each node in an .onnx file; write nothing."
+    ),
+}
 
 
 def options(command: _F) -> _F:
@@ -27,24 +41,24 @@ def options(command: _F) -> _F:
     Return the command. Its function gets the argument `onnx_options`, a dict: option name -> value. Options that the
     user does not give are not in the dict.
     """
+    return _decorate(command, _FLAGS)
 
+
+def node_options(command: _F) -> _F:
+    """Add those options of `options` to a command that change the nodes of the file. Return the command as `options`."""
+    return _decorate(command, [name for name in _FLAGS if name not in ("external_data", "dry_run")])
+
+
+def _decorate(command: _F, names: Iterable[str]) -> _F:
     @functools.wraps(command)
     def with_options(*args: Any, **kwargs: Any) -> Any:
-        given = {name: kwargs.pop(name) for name in _NAMES}
+        given = {name: kwargs.pop(name) for name in names}
         present = {name: value for name, value in given.items() if value is not None and value is not False}
         return command(*args, onnx_options=present, **kwargs)
 
-    flags: List[Any] = [
-        click.option("--opset", type=int, metavar="N", help="The opset of an .onnx file. Default: that of MODEL."),
-        click.option("--ir-version", type=int, metavar="N", help="The IR version. Default: it follows from the opset."),
-        click.option("--inline-functions", is_flag=True, help="Inline the functions of MODEL in an .onnx file."),
-        click.option("--external-data", metavar="FILE|safetensors|keep", help=_EXTERNAL),
-        click.option("--simplify", is_flag=True, help="Simplify an .onnx file."),
-        click.option("--dry-run", is_flag=True, help="List what becomes of each node in an .onnx file; write nothing."),
-    ]
     decorated: Callable[..., Any] = with_options
-    for option in reversed(flags):
-        decorated = option(decorated)
+    for name in reversed(list(names)):
+        decorated = _FLAGS[name](decorated)
     return cast(_F, decorated)
 
 
@@ -58,7 +72,7 @@ def reject_options(given: Dict[str, Any], file_format: str) -> None:
     rejected = [name for name in given if file_format != ONNX or name not in ("opset", "ir_version")]
     if rejected:
         option = "--" + rejected[0].replace("_", "-")
-        text = "%s is for .onnx files: leave it out, or write a PATH that ends in .onnx"
+        text = "%s is for .onnx files: leave it out, or name this format (a PATH that ends in .onnx, --to onnx)"
         if file_format == ONNX:
             text = "%s is for the nodes of MODEL: leave it out, or leave out --shim onnx"
         raise click.UsageError(text % option)

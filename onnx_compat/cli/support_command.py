@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence
 
 import click
 
+from onnx_compat.cli import onnx_options as onnx_format
 from onnx_compat.cli import options
 from onnx_compat.cli.exit_codes import NEGATIVE, OK
 from onnx_compat.cli.output import Cell, count_of, emit, emit_json, table
@@ -16,7 +17,10 @@ if TYPE_CHECKING:
 __all__ = ["support"]
 
 UNSUPPORTED = "unsupported"
-_STYLES = {"native": "green", "composed": "cyan", "fallback": "yellow", UNSUPPORTED: "bold red"}
+_STYLES = {
+    "native": "green", "kept": "green", "re-spelled": "cyan", "composed": "cyan", "fallback": "yellow",
+    UNSUPPORTED: "bold red", "refused": "bold red",
+}  # fmt: skip
 _LISTED_OPS = 2  # a node with more ops shows their number
 
 
@@ -29,6 +33,7 @@ _LISTED_OPS = 2  # a node with more ops shows their number
 @click.option("--allow-fallback", is_flag=True, help="With --to: a bundle counts as success, as with convert.")
 @options.float64_as_float32
 @options.portable
+@onnx_format.node_options
 @options.limits
 @options.machine
 @click.pass_obj
@@ -43,6 +48,7 @@ def support(
     allow_fallback: bool,
     float64_as_float32: bool,
     portable: bool,
+    onnx_options: Dict[str, Any],
 ) -> int:
     """List the nodes of MODEL, how a shim does each of them, and the ops of the file that convert would write.
 
@@ -53,17 +59,27 @@ def support(
     The file is built as convert builds it, but not written. A last line for each format of the shim says whether
     convert writes a file, writes a bundle with --allow-fallback, or refuses the model. The options are those of
     convert.
+
+    --to onnx lists what becomes of each node in an .onnx file, and the operators that are written for it. kept: the
+    node stays. re-spelled: its operator gets another form. composed: other operators compute it. refused: it has no
+    form at the opset.
     """
     import onnx_compat
+    from onnx_compat.conversion.convert import ONNX
+    from onnx_compat.conversion.onnx_options import check_onnx_options
 
     if to is None and (channels_last or allow_fallback):
         raise click.UsageError("--channels-last and --allow-fallback are for a file: name its format with --to")
+    if to == ONNX and shim != ONNX:
+        check_onnx_options(False, allow_fallback=allow_fallback)
+    else:
+        onnx_format.reject_options(onnx_options, to or "")
     with working("Examining %s" % model) as set_message:
         loaded = onnx_compat.load(model)
         common: Dict[str, Any] = {
             "shapes": shapes, "values": values, "portable": portable, "float64_as_float32": float64_as_float32
         }  # fmt: skip
-        common = {name: value for name, value in common.items() if value}
+        common = dict({name: value for name, value in common.items() if value}, **onnx_options)
         files: List[Support] = []
         for file_format in [to] if to is not None else _formats(shim):
             set_message("Building a file of the format %s" % file_format)

@@ -37,6 +37,7 @@ __all__ = [
     "load_bundle",
     "load_converted",
     "writer_of",
+    "writer_of_opset",
 ]
 
 #: Format -> the shim that writes the format. The hint of an error for a format without writer says how to get it.
@@ -56,8 +57,9 @@ _SUFFIXES = {".tflite": "tflite", ".keras": "keras", ".pb": "graphdef", ".onnx":
 def formats(shim: Optional[str] = None) -> Dict[str, Tuple[str, str]]:
     """Return format name -> (name of the shim that writes the format, description of the format).
 
-    `shim`: list only the formats of this shim. None: those of all installed shims that can be loaded. The formats of a
-    shim that does not work are listed too.
+    `shim`: list only the formats of this shim. None: those of all installed shims that can be loaded. The shims of the
+    core are then left out: "onnx" is missing, though `convert` writes it. The formats of a shim that does not work are
+    listed too.
 
     If several shims write a format, the first that works is named. If none of them works, the last is named. Raises
     ShimError if `shim` cannot be loaded.
@@ -234,7 +236,7 @@ def convert(
         return Path(write_onnx(model, path, onnx_options, shapes, values)[0])
     is_bare = to is None and file_format == "saved_model"
     hint = _NO_SUFFIX % (path, path) if is_bare else None
-    writer = _writer_of_opset(onnx_options, file_format) or find_writer(file_format, shim, hint)
+    writer = writer_of_opset(onnx_options, file_format) or find_writer(file_format, shim, hint)
     writer = writer.portable() if portable else writer
     if bundled and not allow_fallback:
         raise ConversionError("'%s' is a bundle, of parts and a fallback" % path, hint=_ALLOW_FALLBACK + " writes one")
@@ -294,7 +296,7 @@ def convert(
     return Path(destination.path)
 
 
-def _writer_of_opset(options: OnnxOptions, file_format: str) -> Optional[Shim]:
+def writer_of_opset(options: OnnxOptions, file_format: str) -> Optional[Shim]:
     """Return the writer of traced programs for an opset or IR version; None if neither is given.
 
     Raises ConversionError for an option that the file format does not have, and for a version that cannot be written.

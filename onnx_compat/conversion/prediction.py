@@ -13,7 +13,7 @@ from onnx_compat.shim.description import Preview
 from onnx_compat.shim.interface import Shim
 from onnx_compat.verification.missing_values import MissingValues
 
-__all__ = ["predict"]
+__all__ = ["BUNDLE", "FILE", "REFUSED", "predict"]
 
 FILE, BUNDLE, REFUSED = "file", "bundle", "refused"
 

@@ -4,6 +4,7 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Opt
 
 from onnx_compat.boundary import typed_errors
 from onnx_compat.conversion.input_fixing import Shapes, fix_inputs
+from onnx_compat.conversion.onnx_options import OnnxOptions, check_onnx_options
 from onnx_compat.discovery import selection
 from onnx_compat.errors import InputError, NeedsKnownError, OnnxCompatError, UnsupportedError
 from onnx_compat.execution.fallback import fallback_domains
@@ -48,10 +49,12 @@ class NodeSupport(NamedTuple):
         opset: The version of the operator set.
         status: "native", "composed", "fallback" or "unsupported". "composed" includes nodes that could not be examined,
             and nodes that are prepared again for each value that they need. "fallback" is onnxruntime or the reference;
-            `Runnable.fallback_runtimes` says which of them ran the node.
+            `Runnable.fallback_runtimes` says which of them ran the node. In an .onnx file that keeps the nodes of the
+            model: "kept", "re-spelled", "composed" or "refused", as `convert --dry-run` lists them.
         reason: Why the shim cannot do the node, or how it does the node.
-        ops: The ops of the file that compute the node's results: ("CONV_2D",), ("keras.layers.Conv2D",). A node that is
-            fused into another has the ops of the other. Empty without a format, and for a node without ops.
+        ops: The ops of the file that compute the node's results: ("CONV_2D",), ("keras.layers.Conv2D",), ("Conv",). A
+            node that is fused into another has the ops of the other. Empty without a format, and for a node without
+            ops.
 
     Examples:
         >>> onnx_compat.support("digits.onnx", shim="reference")[0].reason
@@ -198,6 +201,10 @@ def support(
     to: Optional[str] = None,
     channels_last: Sequence[str] = (),
     float64_as_float32: bool = False,
+    opset: Optional[int] = None,
+    ir_version: Optional[int] = None,
+    inline_functions: bool = False,
+    simplify: bool = False,
 ) -> Support:
     """List how a shim does each node of a model, in a run or in a file. Nothing is run, and no file is written.
 
@@ -210,33 +217,51 @@ def support(
         shapes: As for `convert`: shapes of inputs in the file.
         values: As for `convert`: values in place of inputs.
         portable: As for `convert`: a .tflite file for every runtime.
-        to: A format of `convert`: "tflite", "keras", "saved_model" or "graphdef". None: a run of the model.
+        to: A format of `convert`: "tflite", "keras", "saved_model", "graphdef" or "onnx". None: a run of the model.
         channels_last: As for `convert`; needs `to`.
         float64_as_float32: As for `convert`.
+        opset: As for `convert`: the version of ai.onnx in an .onnx file. This option and the next three need `to`.
+        ir_version: As for `convert`: the version of the file format of an .onnx file.
+        inline_functions: As for `convert`: whether functions of the model are inlined in an .onnx file.
+        simplify: As for `convert`: whether an .onnx file is simplified. The entries are then those of its nodes.
 
     Returns:
         An entry for each node, those of subgraphs included, in the order of the model. With `to`, the result also has
-        the outcome, the ops of the file, and the parts of a bundle. Quantisation is not predicted.
+        the outcome, the ops of the file, and the parts of a bundle. Quantisation is not predicted. For an .onnx file,
+        nodes of functions have entries too, and so have tensors of a type that the file lacks.
 
     Raises:
         ShimError: The shim is not installed or does not work.
         InvalidModelError: The model is not valid.
         UnsupportedError: The model cannot be loaded by this version, or ONNX lacks the dtype of a value.
-        InputError: `shapes` or `values` do not fit the model.
+        InputError: `shapes` or `values` do not fit the model, or an option of a file is given without `to`.
         ConversionError: `portable` is set, and the files of the shim are for one version of the framework. Or no
-            installed shim writes the format.
+            installed shim writes the format, the format lacks an option, or the opset cannot be written.
 
     Examples:
         >>> nodes = onnx_compat.support("digits.onnx", shim="reference")
         >>> nodes[0].node, nodes[0].operator, nodes[0].status
         ('stem', 'Conv', 'composed')
     """
+    from onnx_compat.conversion.convert import ONNX
     from onnx_compat.conversion.float64 import narrow_float64
 
+    onnx_options = OnnxOptions(opset, ir_version, inline_functions, simplify=simplify)
+    if to == ONNX and shim != ONNX:
+        check_onnx_options(
+            False, shim=shim, portable=portable, channels_last=channels_last, float64_as_float32=float64_as_float32
+        )
+        from onnx_compat.retarget.prediction import predict_onnx
+
+        return predict_onnx(model, onnx_options, shapes, values)
     loaded = fix_inputs(load(model), shapes, values)
     loaded = narrow_float64(loaded) if float64_as_float32 else loaded
     if to is not None:
-        return _predict(loaded, shim, portable, to, channels_last)
+        return _predict(loaded, shim, portable, to, channels_last, onnx_options)
+    if onnx_options.given:
+        raise InputError(
+            "the option '%s' is for .onnx files" % onnx_options.given[0], hint="name the format: to='onnx'"
+        )
     if channels_last:
         raise InputError("only a file has inputs and outputs with their channels last", hint="name its format: `to`")
     writer = selection.find(selection.decide(shim).name)
@@ -246,12 +271,19 @@ def support(
     return Support(_node_support(node, outcome) for node in loaded.graph.walk())
 
 
-def _predict(model: Model, shim: Optional[str], portable: bool, to: str, channels_last: Sequence[str]) -> Support:
-    from onnx_compat.conversion.convert import find_writer
+def _predict(
+    model: Model,
+    shim: Optional[str],
+    portable: bool,
+    to: str,
+    channels_last: Sequence[str],
+    onnx_options: OnnxOptions,
+) -> Support:
+    from onnx_compat.conversion.convert import find_writer, writer_of_opset
     from onnx_compat.conversion.port_layout import check_channels_last
     from onnx_compat.conversion.prediction import predict
 
-    writer = find_writer(to, shim)
+    writer = writer_of_opset(onnx_options, to) or find_writer(to, shim)
     names = check_channels_last(model.graph, channels_last) if channels_last else ()
     return predict(model, writer.portable() if portable else writer, to, names)
 

@@ -39,11 +39,13 @@ class Fragment(NamedTuple):
 
     - initializers: name -> initializer.
     - opsets: domain -> version, of the operators of the nodes.
+    - origins: name of a node -> name of the node of the model that it computes. Nodes of subgraphs are included.
     """
 
     nodes: Tuple[GraphNode, ...]
     initializers: Dict[str, Initializer]
     opsets: Dict[str, int]
+    origins: Dict[str, str]
 
 
 def emit_fragment(
@@ -107,7 +109,7 @@ def _write_scope(
     for value, name in [*zip(inputs, input_names), *zip(scope.outputs, output_names)]:
         writing.name(value, name)
     nodes = writing.nodes(scope)
-    return Fragment(tuple(nodes), writing.initializers, {"": offer.opset, **_domains(nodes)})
+    return Fragment(tuple(nodes), writing.initializers, {"": offer.opset, **_domains(nodes)}, writing.origins)
 
 
 def _carrier(dtype: DType) -> DType:
@@ -160,6 +162,7 @@ def write_program(
     carriers: bool = False,
     entropy_name: str = "",
     shared: Optional[Dict[str, np.ndarray]] = None,
+    origins: Optional[Dict[str, str]] = None,
 ) -> ModelProto:
     """Return a program as an onnx.ModelProto. The program was recorded with an `OnnxEmitter`.
 
@@ -171,6 +174,7 @@ def write_program(
       input of the model, and exists only if the model has such numbers. By default operators draw them.
     - shared: is filled with name -> array for each large initializer. The model then refers to them as external data
       without a file. None: the model holds every initializer.
+    - origins: is filled with the name of each written node -> the name of the node of the source that it computes.
 
     Raises UnsupportedError for what the target cannot express, and for an IR version that is too old. Initializers that
     exceed the size of a protobuf message raise it too.
@@ -181,6 +185,8 @@ def write_program(
     names = Names([entropy_name])
     inputs, outputs = ([names.fresh(port.name) for port in ports] for ports in (program.inputs, program.outputs))
     fragment = emit_fragment(program, offer, inputs, outputs, "", None, carriers, entropy_name)
+    if origins is not None:
+        origins.update(fragment.origins)
     ports = [
         [ValueInfo(name, _type(port, carriers)) for name, port in zip(given, of)]
         for given, of in ((inputs, program.inputs), (outputs, program.outputs))

@@ -2,6 +2,7 @@
 
 from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 
+from onnx_compat.ir import Node
 from onnx_compat.ir.dtypes import DType
 from onnx_compat.model.graph import Graph, GraphNode, ValueInfo
 from onnx_compat.onnx_shim.equivalents import NodeCall
@@ -18,6 +19,13 @@ __all__ = ["OnnxEmitter"]
 
 class OnnxEmitter(BitLowering):
     """Emits primitives as calls of ONNX operators. Values of carried dtypes have the dtype of their carrier."""
+
+    def at(self, node: Node) -> "OnnxEmitter":
+        """Return this emitter, for a node. A node without an origin is a part of the node before it."""
+        super().at(node)
+        if node.origin is not None:
+            self.builder.origin = node.origin.node
+        return self
 
     # -- natives -------------------------------------------------------------------------------------------------------
     def natives(self) -> Dict[Tuple[str, str], Native]:

@@ -52,13 +52,17 @@ class Value:
 
 
 class Call(NamedTuple):
-    """A call of an operator. An input of None is omitted; an attribute may be a `Scope`, which becomes a graph."""
+    """A call of an operator. An input of None is omitted; an attribute may be a `Scope`, which becomes a graph.
+
+    `origin`: the name of the node of the model that the call computes; "" without one.
+    """
 
     operator: str
     inputs: Tuple[Optional[Value], ...]
     outputs: Tuple[Value, ...]
     attributes: Mapping[str, Any]
     domain: str
+    origin: str = ""
 
 
 class Scope:
@@ -123,10 +127,15 @@ def _reads(call: Call) -> Set[Value]:
 
 
 class GraphBuilder:
-    """Collects the calls of a graph. `scope` is the scope of the graph that is being built."""
+    """Collects the calls of a graph.
+
+    - scope: the scope of the graph that is being built.
+    - origin: the name of the node of the model that is being emitted; "" without one. New calls get it.
+    """
 
     def __init__(self) -> None:
         self.scope = Scope()
+        self.origin = ""
         self._constants: Dict[Any, Value] = {}
 
     def constant(self, array: np.ndarray, dtype: DType) -> Value:
@@ -164,7 +173,7 @@ class GraphBuilder:
             earlier = self.scope.find(key)
             if earlier is not None:
                 return earlier
-        call = Call(operator, tuple(inputs), tuple(results), attributes, domain)
+        call = Call(operator, tuple(inputs), tuple(results), attributes, domain, self.origin)
         self.scope.calls.append(call)
         if key is not None:
             self.scope.known_calls[key] = call.outputs
@@ -196,6 +205,7 @@ class Writing:
     - names: the names in use.
     - prefix: the beginning of every new name.
     - opsets: domain -> version of the nodes.
+    - origins: name of a written node -> name of the node of the model that it computes. It is filled.
     """
 
     def __init__(self, names: Names, prefix: str, opsets: Mapping[str, int]) -> None:
@@ -204,6 +214,7 @@ class Writing:
         self._opsets = opsets
         self._named: Dict[Value, str] = {}
         self.initializers: Dict[str, Initializer] = {}
+        self.origins: Dict[str, str] = {}
 
     def name(self, value: Value, name: str) -> None:
         """Give a value a name that the caller has chosen."""
@@ -235,6 +246,8 @@ class Writing:
         }
         outputs = [self.name_of(value, call.operator) for value in call.outputs]
         name = self._names.fresh("%s%s_node" % (self._prefix, call.operator))
+        if call.origin:
+            self.origins[name] = call.origin
         return GraphNode(call.operator, inputs, outputs, attributes, call.domain, self._opsets[call.domain], name)
 
     def _graph(self, scope: Scope) -> Graph:

@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from onnx_compat.discovery.diagnosis import error_line
 from onnx_compat.errors import OnnxCompatError, UnsupportedError
 from onnx_compat.ir.dtypes import text_carrier
 from onnx_compat.model.graph import ValueInfo
+from onnx_compat.model.protos import operator_name, walk
 from onnx_compat.model.types import TensorType
 from onnx_compat.onnx_shim.emission import write_program
 from onnx_compat.onnx_shim.emitter import OnnxEmitter
@@ -110,15 +111,6 @@ def is_optimisable(proto: Any) -> bool:
     return not any(not empty.isdisjoint(node.input) for node in proto.graph.node if node.op_type in _ARITHMETIC)
 
 
-def _walk(graph: Any) -> Iterator[Any]:
-    """Yield the nodes of an onnx.GraphProto, and those of its subgraphs."""
-    for node in graph.node:
-        yield node
-        for attribute in node.attribute:
-            if attribute.HasField("g"):
-                yield from _walk(attribute.g)
-
-
 def _port(info: ValueInfo) -> Port:
     """Return a port of a file as a `Port`.
 
@@ -171,7 +163,7 @@ class OnnxShim(Shim):
         shared: Optional[Dict[str, np.ndarray]] = {} if can_share() else None
         proto = self.write_carriers(program, shared)
         content, dtypes, optimised = proto.SerializeToString(), carrier_dtypes(program), is_optimisable(proto)
-        is_recurrent = any(node.op_type in _RECURRENT for node in _walk(proto.graph))
+        is_recurrent = any(node.op_type in _RECURRENT for node in walk(proto.graph.node))
         del proto
         try:
             return SessionProgram(content, dtypes, providers, optimised, shared, is_recurrent)
@@ -198,15 +190,23 @@ class OnnxShim(Shim):
             file.write(content)
 
     def preview(self, program: Program, form: str) -> Preview:
-        """Return the number of nodes of each operator that `export` would write, with those of subgraphs.
+        """Return the number of nodes of each operator that `export` would write, and the operators of each ONNX node.
 
-        Raises UnsupportedError for a node that onnxruntime cannot run, and for weights that one file cannot hold.
+        Nodes of subgraphs are counted. Raises UnsupportedError for a node that onnxruntime cannot run, and for weights
+        that one file cannot hold.
         """
-        return Preview(Counter(node.op_type for node in _walk(self._write(program).graph)))
+        origins: Dict[str, str] = {}
+        operators: Dict[str, List[str]] = {}
+        written = list(walk(self._write(program, origins).graph.node))
+        for node in written:
+            if node.name in origins:
+                operators.setdefault(origins[node.name], []).append(operator_name(node))
+        nodes = {name: tuple(listed) for name, listed in operators.items()}
+        return Preview(Counter(map(operator_name, written)), nodes, fuses=True)
 
-    def _write(self, program: Program) -> Any:
-        """Return the program as an onnx.ModelProto for the installed onnxruntime."""
-        return write_program(program, offer=runtime_offer(self._opset))
+    def _write(self, program: Program, origins: Optional[Dict[str, str]] = None) -> Any:
+        """Return the program as an onnx.ModelProto for the installed onnxruntime. `origins`: see `write_program`."""
+        return write_program(program, offer=runtime_offer(self._opset), origins=origins)
 
     def load_converted(self, path: str, form: str) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
         """Load a file that `export` wrote. Return (program in a session on the CPU, inputs, outputs).

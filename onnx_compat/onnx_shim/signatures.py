@@ -1,11 +1,27 @@
 """The signatures of operators, as the installed onnx knows them: their inputs, outputs, dtypes and attributes."""
 
+import functools
 import re
 from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from onnx_compat.ir.dtypes import DType
 
-__all__ = ["Attribute", "Parameter", "Signature", "newest_opset", "signature_of"]
+__all__ = [
+    "Attribute",
+    "Parameter",
+    "Schema",
+    "Signature",
+    "allowed_types",
+    "find_schema",
+    "is_variadic",
+    "newest_opset",
+    "signature_of",
+    "variable_of",
+]
+
+#: onnx.defs.OpSchema, or an input or output of it. They are made in C++.
+Schema = Any
+
 
 _TENSOR = re.compile(r"tensor\(([a-z0-9]+)\)$")
 
@@ -36,12 +52,17 @@ class Attribute(NamedTuple):
 
 
 class Signature(NamedTuple):
-    """A version of an operator. `since` is the operator set in which this version begins."""
+    """A version of an operator.
+
+    - since: the operator set in which this version begins.
+    - is_function: whether the schema has a function that computes the operator.
+    """
 
     since: int
     inputs: Tuple[Parameter, ...]
     outputs: Tuple[Parameter, ...]
     attributes: Mapping[str, Attribute]
+    is_function: bool
 
     def input_at(self, position: int) -> Optional[Parameter]:
         """Return the parameter for the input at a position of a call. None: the operator has fewer inputs.
@@ -72,50 +93,84 @@ def newest_opset() -> int:
     return int(onnx.defs.onnx_opset_version())
 
 
-_SIGNATURES: Dict[Tuple[str, str, int], Optional[Signature]] = {}
+@functools.lru_cache(maxsize=None)
+def find_schema(domain: str, operator: str, opset: int) -> Optional[Schema]:
+    """Return the schema of an operator that holds in an operator set.
+
+    None: the set lacks or deprecates the operator, or the installed onnx does not know it.
+    """
+    from onnx import defs
+
+    try:
+        schema = defs.get_schema(operator, opset, domain)
+    except Exception:  # noqa: BLE001 (SchemaError is another class in each release of onnx)
+        return None
+    return None if schema.deprecated else schema
 
 
+@functools.lru_cache(maxsize=None)
 def signature_of(domain: str, operator: str, opset: int) -> Optional[Signature]:
     """Return the signature of an operator in an operator set.
 
     None: the set lacks or deprecates the operator, or the installed onnx does not know it.
     """
-    key = (domain, operator, opset)
-    if key not in _SIGNATURES:
-        _SIGNATURES[key] = _read(*key)
-    return _SIGNATURES[key]
-
-
-def _read(domain: str, operator: str, opset: int) -> Optional[Signature]:
-    import onnx
-
-    try:
-        schema = onnx.defs.get_schema(operator, opset, domain)
-    except Exception:  # noqa: BLE001 (onnx.defs.SchemaError, a class that moves between releases)
-        return None
-    if schema.deprecated:
+    schema = find_schema(domain, operator, opset)
+    if schema is None:
         return None
     attributes = {
         name: Attribute(_is_list(item), _is_float(item), _default(item)) for name, item in schema.attributes.items()
     }
-    inputs, outputs = (tuple(map(_parameter, formal)) for formal in (schema.inputs, schema.outputs))
-    return Signature(schema.since_version, inputs, outputs, attributes)
+    inputs, outputs = (
+        tuple(_parameter(schema, formal) for formal in ports) for ports in (schema.inputs, schema.outputs)
+    )
+    is_function = any(getattr(schema, name) for name in ("has_function", "has_context_dependent_function"))
+    return Signature(schema.since_version, inputs, outputs, attributes, is_function)
 
 
-def _parameter(formal: Any) -> Parameter:
-    """Return a formal parameter of an onnx schema as a `Parameter`. onnx renames its fields between releases."""
-    matches = [_TENSOR.match(spelled) for spelled in formal.types]
-    is_variadic = "Variadic" in str(formal.option)
-    is_uniform = getattr(formal, "is_homogeneous", None)
-    is_uniform = getattr(formal, "isHomogeneous", True) if is_uniform is None else is_uniform
-    variable = getattr(formal, "type_str", None) or getattr(formal, "typeStr", "")
+def allowed_types(schema: Schema, formal: Schema) -> FrozenSet[str]:
+    """Return the types that a schema allows for one of its inputs or outputs, such as "tensor(float)".
+
+    They come from the type constraints of the schema: `formal.types` raises TypeError in onnx 1.20.
+    """
+    variable = _type_text(formal)
+    for constraint in schema.type_constraints:
+        if constraint.type_param_str == variable:
+            return frozenset(map(str, constraint.allowed_type_strs))
+    return frozenset([variable])
+
+
+def _type_text(formal: Schema) -> str:
+    """Return the type variable of an input or output, or its only type. Releases of onnx differ in the name."""
+    return str(getattr(formal, "type_str", None) or getattr(formal, "typeStr", ""))
+
+
+def _parameter(schema: Schema, formal: Schema) -> Parameter:
+    """Return an input or output of an onnx schema as a `Parameter`."""
+    matches = [_TENSOR.match(spelled) for spelled in allowed_types(schema, formal)]
     return Parameter(
         str(formal.name),
         frozenset(match.group(1) for match in matches if match),
-        str(variable) if is_uniform or not is_variadic else None,
-        is_variadic,
+        variable_of(formal),
+        is_variadic(formal),
         "Single" in str(formal.option),
     )
+
+
+def variable_of(formal: Schema) -> Optional[str]:
+    """Return the type variable of an input or output, such as "T". None: variadic values that may differ in type.
+
+    Releases of onnx differ in the names of the fields.
+    """
+    is_uniform = getattr(formal, "is_homogeneous", None)
+    is_uniform = getattr(formal, "isHomogeneous", True) if is_uniform is None else is_uniform
+    if is_variadic(formal) and not is_uniform:
+        return None
+    return _type_text(formal)
+
+
+def is_variadic(formal: Schema) -> bool:
+    """Whether an input or output stands for any number of values."""
+    return str(formal.option).endswith("Variadic")
 
 
 def _is_list(attribute: Any) -> bool:

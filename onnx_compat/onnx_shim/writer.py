@@ -1,6 +1,6 @@
 """Write traced programs at an opset that the caller chooses, whatever the installed onnxruntime can run."""
 
-from typing import Any, Optional
+from typing import Any, Dict, Optional
 
 from onnx_compat.onnx_shim.emission import write_program
 from onnx_compat.onnx_shim.emitter import OnnxEmitter
@@ -37,5 +37,5 @@ class OpsetWriter(OnnxShim):
         """Return an emitter for the operators of the opset."""
         return OnnxEmitter(self._offer)
 
-    def _write(self, program: Program) -> Any:
-        return write_program(program, ir_version=self._ir_version, offer=self._offer)
+    def _write(self, program: Program, origins: Optional[Dict[str, str]] = None) -> Any:
+        return write_program(program, ir_version=self._ir_version, offer=self._offer, origins=origins)

@@ -2,8 +2,9 @@
 
 from typing import TYPE_CHECKING, Collection, Dict, FrozenSet, Iterator, List, Optional, Set, Tuple
 
+from onnx_compat.model.protos import walk
 from onnx_compat.retarget.inlining import FunctionKey, call_key, function_key
-from onnx_compat.retarget.protos import all_graphs, walk
+from onnx_compat.retarget.protos import all_graphs
 
 if TYPE_CHECKING:
     import onnx

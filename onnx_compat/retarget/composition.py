@@ -13,12 +13,12 @@ from onnx_compat.ir.dtypes import int64
 from onnx_compat.model import Graph, GraphNode, Model, TensorType, ValueInfo
 from onnx_compat.model.initializer import Initializer
 from onnx_compat.model.names import Names
+from onnx_compat.model.protos import walk
 from onnx_compat.model.types import Type
 from onnx_compat.model.write import node_proto, tensor_proto
 from onnx_compat.retarget.edited_node import Inexpressible
 from onnx_compat.retarget.forms import write_form
 from onnx_compat.retarget.inferred_facts import Fact, NodeFacts
-from onnx_compat.retarget.protos import walk
 from onnx_compat.retarget.rewriting import Composed
 from onnx_compat.retarget.runtime_axes import NodeWriter, write_runtime_axes
 from onnx_compat.retarget.stand_ins import STAND_IN

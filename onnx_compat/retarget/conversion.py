@@ -12,6 +12,7 @@ from onnx_compat.conversion.onnx_options import OnnxOptions
 from onnx_compat.errors import InvalidModelError, OnnxCompatError
 from onnx_compat.model import Model, TensorType, load
 from onnx_compat.model.loading import ModelSource, StrPath
+from onnx_compat.model.write import tensor_proto, to_proto
 from onnx_compat.retarget.checking import check_form, compare_with_source
 from onnx_compat.retarget.external_weights import (
     choose_data_file,
@@ -21,7 +22,6 @@ from onnx_compat.retarget.external_weights import (
     restore_external_data,
 )
 from onnx_compat.retarget.outcomes import REFUSED, RetargetPlan
-from onnx_compat.retarget.protos import tensor_of
 from onnx_compat.retarget.retargeting import refusal_error, retarget_in_place
 from onnx_compat.retarget.stand_ins import stored_tensors
 from onnx_compat.retarget.weightless_model import WeightlessModel, read_weightless_model
@@ -29,7 +29,7 @@ from onnx_compat.retarget.weightless_model import WeightlessModel, read_weightle
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["Preparation", "plan", "prepare", "retarget", "write_onnx"]
+__all__ = ["Change", "Preparation", "change", "plan", "prepare", "retarget", "write_onnx"]
 
 
 @typed_errors
@@ -41,8 +41,10 @@ def retarget(
     Args:
         model: A path, bytes, a ModelProto or a Model.
         opset: The version of ai.onnx; None: that of the model.
-        ir_version: The version of the file format; None: it follows from the opset.
-        inline_functions: Whether the functions of the model are inlined.
+        ir_version: The version of the file format. None: it follows from the opset and the element types; without
+            `opset`, it is not below that of the model.
+        inline_functions: Whether all functions of the model are inlined. If False, a function is inlined only where the
+            target cannot hold it.
 
     Raises:
         InvalidModelError: The model is not valid.
@@ -105,18 +107,14 @@ def prepare(
     """
     target = absolute_path(path)
     Destination(target, [model])  # refuses a path that cannot be written before any work is done
-    changed = _change(model, options, shapes, values)
+    changed = change(model, options, shapes, values)
     destination = Destination(target, files_of(changed.model))
     name = choose_data_file(options.external_data, changed.source, target)
     data_file = None
     if name is not None:
         data_file = Destination(os.path.join(os.path.dirname(target), name), files_of(changed.model))
-    source, _, result, made_plan = changed
-    if made_plan.first_refusal is None:
-        made_plan.notes += check_form(result.without_weights(), source.without_weights())
-        restore_external_data(result.proto)
-        if name is not None:
-            made_plan.notes.append("%d weights are in '%s'" % (len(movable_weights(result, name)), name))
+    if changed.plan.first_refusal is None and name is not None:
+        changed.plan.notes.append("%d weights are in '%s'" % (len(movable_weights(changed.result, name)), name))
     return Preparation(*changed, destination, data_file)
 
 
@@ -161,7 +159,7 @@ def write_onnx(
     return destination.path, made_plan
 
 
-class _Change(NamedTuple):
+class Change(NamedTuple):
     """A converted model in memory. The fields are those of `Preparation`."""
 
     source: WeightlessModel
@@ -170,12 +168,33 @@ class _Change(NamedTuple):
     plan: RetargetPlan
 
 
+def change(
+    model: ModelSource,
+    options: OnnxOptions,
+    shapes: Optional[Shapes] = None,
+    values: Optional[Mapping[str, Any]] = None,
+) -> Change:
+    """Convert a model in memory, and check its form. Return it with its source and its plan.
+
+    The form is not checked if the plan has a refused node.
+
+    - shapes: input name -> sizes to fix. values: input name -> value to fix. See `fix_inputs`. None: no input is fixed.
+
+    Raises InvalidModelError, InputError and ConversionError as `prepare` does.
+    """
+    changed = _change(model, options, shapes, values)
+    if changed.plan.first_refusal is None:
+        changed.plan.notes += check_form(changed.result.without_weights(), changed.source.without_weights())
+        restore_external_data(changed.result.proto)
+    return changed
+
+
 def _change(
     model: ModelSource,
     options: OnnxOptions,
     shapes: Optional[Shapes] = None,
     values: Optional[Mapping[str, Any]] = None,
-) -> _Change:
+) -> Change:
     """Convert a model in memory. Return it with its source and its plan.
 
     - shapes: input name -> sizes to fix. values: input name -> value to fix. See `fix_inputs`. None: no input is fixed.
@@ -197,7 +216,7 @@ def _try_change(
     shapes: Optional[Shapes],
     values: Optional[Mapping[str, Any]],
     only_main: bool,
-) -> _Change:
+) -> Change:
     """Convert a model in memory, in one attempt. Return it with its source and its plan.
 
     - shapes: input name -> sizes to fix. values: input name -> value to fix. See `fix_inputs`. None: no input is fixed.
@@ -217,7 +236,7 @@ def _try_change(
         _simplify(result)
     versions = options.opset, options.ir_version
     made_plan = retarget_in_place(result.proto, *versions, options.inline_functions, compose_node)
-    return _Change(source_form, loaded, result, made_plan)
+    return Change(source_form, loaded, result, made_plan)
 
 
 def _link_data_files(weightless_model: WeightlessModel, folder: str) -> None:
@@ -270,8 +289,6 @@ def _read(model: ModelSource, only_main: bool) -> WeightlessModel:
 
 def _source_of(model: ModelSource) -> Any:
     """Return the path, bytes or ModelProto that a model is read from. A Model made in memory gives a ModelProto."""
-    from onnx_compat.model.write import to_proto
-
     if isinstance(model, Model):
         return to_proto(model) if model.source is None else model.source
     return os.fspath(model) if isinstance(model, os.PathLike) else model
@@ -303,20 +320,11 @@ def _fix_ports(proto: "onnx.ModelProto", fixed: Model, values: Mapping[str, Any]
 
 def _store(proto: "onnx.ModelProto", fixed: Model, name: str) -> None:
     """Copy the initializer `name` from the Model `fixed` to `proto`. It replaces an initializer of that name."""
-    import onnx
-
     initializer = fixed.graph.initializers[name]
     for position in reversed(range(len(proto.graph.initializer))):
         if proto.graph.initializer[position].name == name:
             del proto.graph.initializer[position]
-    array, dtype = initializer.array(), initializer.dtype
-    if dtype.kind == "s":
-        texts = [text.encode("utf-8", "surrogateescape") for text in array.ravel().tolist()]
-        proto.graph.initializer.append(
-            onnx.TensorProto(name=name, data_type=dtype.onnx, dims=array.shape, string_data=texts)
-        )
-        return
-    proto.graph.initializer.append(tensor_of(name, array, dtype))
+    proto.graph.initializer.append(tensor_proto(initializer.array(), initializer.dtype, name))
 
 
 def _simplify(weightless_model: WeightlessModel) -> None:

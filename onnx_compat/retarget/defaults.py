@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING, Collection, Dict, Iterable, List, Set, Tuple
 
 from onnx_compat.ir.dtypes import DType
+from onnx_compat.model.protos import subgraphs_of, walk
 from onnx_compat.retarget.inferred_facts import is_small
-from onnx_compat.retarget.protos import subgraphs_of, walk
 
 if TYPE_CHECKING:
     import onnx

@@ -3,17 +3,11 @@
 from typing import TYPE_CHECKING, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from onnx_compat.ir.dtypes import DType
+from onnx_compat.model.protos import graphs_of, operator_name, walk
 from onnx_compat.model.versions import ir_for, ir_of_type
+from onnx_compat.model.write import tensor_proto
 from onnx_compat.retarget.outcomes import REFUSED, NodeOutcome
-from onnx_compat.retarget.protos import (
-    all_graphs,
-    constant_node,
-    graphs_of,
-    name_of,
-    operator_name,
-    value_info,
-    walk,
-)
+from onnx_compat.retarget.protos import all_graphs, constant_node, name_of, value_info
 
 if TYPE_CHECKING:
     import onnx
@@ -149,7 +143,6 @@ def adapt_to_ir(model: "onnx.ModelProto", ir_version: int) -> List[str]:
 def _make_dense(model: "onnx.ModelProto") -> int:
     """Replace sparse initializers of the main graph of `model` by dense tensors. Return their number."""
     from onnx_compat.model import load
-    from onnx_compat.retarget.protos import tensor_of
 
     sparse = list(model.graph.sparse_initializer)
     if sparse:
@@ -160,7 +153,7 @@ def _make_dense(model: "onnx.ModelProto") -> int:
         part.graph.sparse_initializer.extend(sparse)
         part.graph.output.extend(onnx.ValueInfoProto(name=entry.values.name) for entry in sparse)
         for name, initializer in load(part.SerializeToString()).graph.initializers.items():
-            model.graph.initializer.append(tensor_of(name, initializer.array(), initializer.dtype))
+            model.graph.initializer.append(tensor_proto(initializer.array(), initializer.dtype, name))
         del model.graph.sparse_initializer[:]
     return len(sparse)
 

@@ -14,7 +14,8 @@ from onnx_compat.execution.support import declared_structures
 from onnx_compat.ir.dims import Extent, is_static
 from onnx_compat.ir.dtypes import DType
 from onnx_compat.model import GraphNode, load
-from onnx_compat.retarget.protos import graphs_of, value_info, walk
+from onnx_compat.model.protos import graphs_of, walk
+from onnx_compat.retarget.protos import value_info
 from onnx_compat.retarget.stand_ins import replace_large_tensors
 from onnx_compat.tracing.interpreter import Interpreter
 from onnx_compat.tracing.values import SequenceValue, Tensor

@@ -6,8 +6,9 @@
 from typing import TYPE_CHECKING, Any, Collection, Dict, List, Mapping, Sequence, Tuple
 
 from onnx_compat.model.names import Names
+from onnx_compat.model.protos import subgraphs_of
 from onnx_compat.model.versions import normalise
-from onnx_compat.retarget.protos import all_graphs, subgraphs_of
+from onnx_compat.retarget.protos import all_graphs
 
 if TYPE_CHECKING:
     import onnx

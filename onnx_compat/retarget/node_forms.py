@@ -4,10 +4,11 @@ import functools
 from typing import TYPE_CHECKING, Callable, Optional
 
 from onnx_compat.errors import UnsupportedError
+from onnx_compat.onnx_shim.signatures import find_schema
 from onnx_compat.ops import lookup
 from onnx_compat.retarget.edited_node import EditedNode, Inexpressible
 from onnx_compat.retarget.inferred_facts import NodeFacts
-from onnx_compat.retarget.schemas import find_schema, first_version, form_problem, is_narrower, type_problem
+from onnx_compat.retarget.schemas import first_version, form_problem, is_narrower, type_problem
 from onnx_compat.retarget.steps import VersionStep, step_at
 
 if TYPE_CHECKING:

@@ -16,16 +16,24 @@ class NodeOutcome(NamedTuple):
         operator: The operator, with its domain if that is not ai.onnx; or "initializer", "sparse initializer", "value".
         outcome: "kept", "re-spelled", "composed" or "refused".
         reason: Why a node is composed or refused, or in which cases a written node may differ; else empty.
-        nodes: The number of nodes that are written for a kept, re-spelled or composed node.
+        operators: The operators of the nodes that are written for it, in order, with those of the subgraphs of a
+            composed node. Empty for a refused node, and for a node that is left out.
         function: The name of the function of the model that has the node; "" for a node of a graph.
+        opset: The version of the operator's domain in the source; 0 for an initializer or a value.
     """
 
     node: str
     operator: str
     outcome: str
     reason: str = ""
-    nodes: int = 1
+    operators: Tuple[str, ...] = ()
     function: str = ""
+    opset: int = 0
+
+    @property
+    def nodes(self) -> int:
+        """The number of nodes that are written for it."""
+        return len(self.operators)
 
 
 class RetargetPlan:
@@ -67,7 +75,7 @@ class RetargetPlan:
             "opsets": {domain or "ai.onnx": list(versions) for domain, versions in self.opsets.items()},
             "ir_version": list(self.ir_version),
             "counts": self.counts,
-            "nodes": [dict(node._asdict()) for node in self.nodes if node.outcome != KEPT],
+            "nodes": [dict(node._asdict(), nodes=node.nodes) for node in self.nodes if node.outcome != KEPT],
             "notes": self.notes,
         }
 

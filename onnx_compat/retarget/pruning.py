@@ -3,7 +3,8 @@
 from collections import Counter
 from typing import TYPE_CHECKING, Collection, Dict, Iterable, List, NamedTuple, Sequence, Set
 
-from onnx_compat.retarget.protos import all_graphs, graphs_of
+from onnx_compat.model.protos import graphs_of, subgraphs_of
+from onnx_compat.retarget.protos import all_graphs
 
 if TYPE_CHECKING:
     import onnx
@@ -51,8 +52,7 @@ def prune(model: "onnx.ModelProto", unread: Iterable[str], kept: Collection[str]
                     gone.add(producer)
                     removed.extend(output for output in node.output if output)
                     uses.subtract(node.input)
-                    has_graphs = any(attribute.HasField("g") for attribute in node.attribute)
-                    candidates.extend(() if has_graphs else node.input)
+                    candidates.extend(() if subgraphs_of(node) else node.input)
     _delete(graphs, gone, set(removed))
     return removed
 

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any, Dict, FrozenSet, List, Mapping, NamedTupl
 
 from onnx_compat.errors import UnsupportedError
 from onnx_compat.model.names import Names
+from onnx_compat.model.protos import walk
 from onnx_compat.model.versions import NEWEST, normalise
 from onnx_compat.retarget import formats, sequence_maps
 from onnx_compat.retarget.calls import called_functions, describe_lost_parts, omitted_inputs
@@ -11,7 +12,7 @@ from onnx_compat.retarget.defaults import fix_defaults, needed_defaults, replace
 from onnx_compat.retarget.inferred_facts import ModelFacts, NodeFacts, infer_facts
 from onnx_compat.retarget.inlining import FunctionKey, function_key, inline_functions
 from onnx_compat.retarget.outcomes import COMPOSED, KEPT, REFUSED, RESPELLED, NodeOutcome, RetargetPlan
-from onnx_compat.retarget.protos import all_graphs, names_used, walk
+from onnx_compat.retarget.protos import all_graphs, names_used
 from onnx_compat.retarget.pruning import prune
 from onnx_compat.retarget.rewriting import Composer, NodeGroup, Rewriter
 from onnx_compat.retarget.targets import check_ir_version, target_opsets
@@ -59,7 +60,7 @@ def retarget_in_place(
     retargeting.expand_sequence_maps()
     retargeting.inline({key for key in keys if inline or ir < formats.FUNCTIONS or (ir < formats.OVERLOADS and key[2])})
     outcomes = _merge(retargeting.run(), refusals)
-    caveats = [entry for entry in outcomes if entry.outcome in (KEPT, RESPELLED) and entry.reason]
+    caveats = [entry for entry in outcomes if entry.outcome in (KEPT, RESPELLED) and entry.operators and entry.reason]
     notes = retargeting.notes + ["'%s' (%s): %s" % (entry.node, entry.operator, entry.reason) for entry in caveats]
     notes += formats.adapt_to_ir(model, ir)
     if opset is not None:
@@ -97,7 +98,7 @@ def _merge(outcomes: List[NodeOutcome], refusals: List[NodeOutcome]) -> List[Nod
     by_node = {(entry.node, entry.operator, entry.function): entry for entry in refusals}
     keys = [(entry.node, entry.operator, entry.function) for entry in outcomes]
     other_refusals = [by_node[key] for key in by_node.keys() - set(keys)]
-    merged = [by_node.get(key, entry) for key, entry in zip(keys, outcomes)]
+    merged = [by_node.get(key, entry)._replace(opset=entry.opset) for key, entry in zip(keys, outcomes)]
     return sorted(other_refusals) + merged
 
 
@@ -268,7 +269,9 @@ class _Retargeting:
         rewriter = attempt.rewriter
         rewriter.apply()
         self.model.graph.initializer.extend(rewriter.initializers)
-        prune(self.model, rewriter.unread, replaceable_inputs(self.model))
+        if prune(self.model, rewriter.unread, replaceable_inputs(self.model)):
+            nodes = [node for graph in all_graphs(self.model) for node in walk(graph.node)]
+            rewriter.mark_left_out({name for node in nodes for name in node.output})
         for imports, target, composed in attempt.versions:
             _set_versions(imports, target, composed)
         self.notes += rewriter.notes

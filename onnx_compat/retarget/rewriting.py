@@ -1,15 +1,31 @@
 """Rewrite the nodes of a model for another version of their operators, in place."""
 
-from typing import TYPE_CHECKING, Any, Callable, Dict, FrozenSet, Iterable, List, Mapping, NamedTuple, Optional, Tuple
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Collection,
+    Dict,
+    FrozenSet,
+    Iterable,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+)
 
 from onnx_compat.errors import OnnxCompatError
 from onnx_compat.model.names import Names
+from onnx_compat.model.protos import operator_name, subgraphs_of, walk
 from onnx_compat.model.versions import normalise
+from onnx_compat.model.write import tensor_proto
 from onnx_compat.retarget.edited_node import EditedNode, Inexpressible, NewConstant, UnknownValue
 from onnx_compat.retarget.inferred_facts import NodeFacts
 from onnx_compat.retarget.node_forms import is_untouched, rewrite_node
 from onnx_compat.retarget.outcomes import COMPOSED, KEPT, REFUSED, RESPELLED, NodeOutcome
-from onnx_compat.retarget.protos import constant_node, name_of, operator_name, subgraphs_of, tensor_of, walk
+from onnx_compat.retarget.protos import constant_node, name_of
 
 if TYPE_CHECKING:
     import onnx
@@ -32,6 +48,8 @@ class Composed(NamedTuple):
 Composer = Callable[["onnx.NodeProto", NodeFacts, Names, int], Composed]
 #: The repeated field `node` of a GraphProto or FunctionProto.
 NodeList = Any
+#: The reason of a node that is pruned.
+_LEFT_OUT = "it is left out, because no node reads its results any more"
 #: The key of a function: domain, name, overload.
 FunctionKey = Tuple[str, str, str]
 
@@ -89,6 +107,8 @@ class Rewriter:
         self.needed: Dict[str, None] = {}
         #: Nodes of a graph or function -> the nodes that replace them.
         self._edits: List[Tuple[NodeList, List[onnx.NodeProto]]] = []
+        #: The names of the results of each node in `outcomes`.
+        self._results: List[Tuple[str, ...]] = []
         self._shared: Dict[Tuple[object, ...], str] = {}
         self._opsets: Dict[str, int] = {}
         self._group = NodeGroup([], {}, {}, "")
@@ -137,15 +157,16 @@ class Rewriter:
                 self.needed[error.name] = None
             return self._replace(node, key, str(error))
         is_kept = edited_node is None or edited_node.proto == node
-        self._add_outcome(
-            node, KEPT if is_kept else RESPELLED, "" if edited_node is None else "; ".join(edited_node.caveats)
-        )
         new = node if edited_node is None or is_kept else edited_node.proto
+        caveats = "" if edited_node is None else "; ".join(edited_node.caveats)
+        position = self._add_outcome(node, KEPT if is_kept else RESPELLED, caveats, [operator_name(new)])
         for graph in subgraphs_of(new):
             self._nodes(graph.node)
         if edited_node is None or is_kept:
             return None
         constants = self._add_constants(edited_node, node)
+        operators = tuple(operator_name(entry) for entry in [*constants, new])
+        self.outcomes[position] = self.outcomes[position]._replace(operators=operators)
         self.unread.update(dict.fromkeys(set(node.input) - set(new.input)))
         return [*constants, new]
 
@@ -193,15 +214,18 @@ class Rewriter:
         self._position += len(inner)
         read = {name for new in composed.nodes for name in new.input}
         self.unread.update(dict.fromkeys(set(node.input) - read))
-        self._add_outcome(node, COMPOSED, reason, len(composed.nodes))
-        for entry in inner:
-            self._add_outcome(entry, COMPOSED, "it is in a subgraph of '%s'" % name_of(node), 0)
         self._opsets.update(composed.opsets)
         self._keep_descriptions(node, composed.nodes)
-        if not self._group.is_main:
-            return [constant_node(tensor) for tensor in composed.initializers] + composed.nodes
-        self.initializers.extend(composed.initializers)
-        return composed.nodes
+        constants: List[onnx.NodeProto] = []
+        if self._group.is_main:
+            self.initializers.extend(composed.initializers)
+        else:
+            constants = [constant_node(tensor) for tensor in composed.initializers]
+        written = constants + composed.nodes
+        self._add_outcome(node, COMPOSED, reason, [operator_name(entry) for entry in walk(written)])
+        for entry in inner:
+            self._add_outcome(entry, COMPOSED, "it is in a subgraph of '%s'" % name_of(node))
+        return written
 
     def _list_subgraphs(self, node: "onnx.NodeProto") -> None:
         """Add the outcomes of the nodes in the subgraphs of a refused node. The nodes of the subgraphs stay."""
@@ -229,9 +253,29 @@ class Rewriter:
         if len(getattr(node, "device_configurations", ())):
             self.notes.append("the device configurations of '%s' are left out: it is composed" % name_of(node))
 
-    def _add_outcome(self, node: "onnx.NodeProto", outcome: str, reason: str = "", count: int = 1) -> None:
-        name, operator = name_of(node), operator_name(node)
-        self.outcomes.append(NodeOutcome(name, operator, outcome, reason, count, self._group.function))
+    def _add_outcome(
+        self, node: "onnx.NodeProto", outcome: str, reason: str = "", operators: Sequence[str] = ()
+    ) -> int:
+        """Add the outcome of a node, and return its position in `outcomes`."""
+        opset = self._group.versions.get(normalise(node.domain), 0)
+        self.outcomes.append(
+            NodeOutcome(
+                name_of(node), operator_name(node), outcome, reason, tuple(operators), self._group.function, opset
+            )
+        )
+        self._results.append(tuple(filter(None, node.output)))
+        return len(self.outcomes) - 1
+
+    def mark_left_out(self, values: Collection[str]) -> None:
+        """Change the outcomes of the nodes of graphs that are pruned.
+
+        `values`: the names of all values that nodes of the graphs compute after the pruning.
+        """
+        for position, (outcome, results) in enumerate(zip(self.outcomes, self._results)):
+            is_removed = results and not outcome.function and not any(name in values for name in results)
+            if is_removed and outcome.operators:
+                kind = RESPELLED if outcome.outcome == KEPT else outcome.outcome
+                self.outcomes[position] = outcome._replace(outcome=kind, reason=_LEFT_OUT, operators=())
 
     def _add_constants(self, edited_node: EditedNode, node: "onnx.NodeProto") -> "List[onnx.NodeProto]":
         """Give names to the new constants of `edited_node`, and make its inputs read them.
@@ -257,7 +301,7 @@ class Rewriter:
         if self._group.is_main and content in self._shared:
             return self._shared[content]
         name = self.names.fresh(wish)
-        tensor = tensor_of(name, constant.array, constant.dtype)
+        tensor = tensor_proto(constant.array, constant.dtype, name)
         if not self._group.is_main:
             nodes.append(constant_node(tensor))
         else:

@@ -10,11 +10,12 @@ import numpy as np
 
 from onnx_compat.ir.dtypes import DType, float32, int32, int64
 from onnx_compat.model.names import Names
+from onnx_compat.model.write import tensor_proto
+from onnx_compat.onnx_shim.signatures import find_schema
 from onnx_compat.retarget.edited_node import Inexpressible
 from onnx_compat.retarget.inferred_facts import Fact, NodeFacts
-from onnx_compat.retarget.protos import tensor_of
 from onnx_compat.retarget.rewriting import Composed
-from onnx_compat.retarget.schemas import find_schema, type_problem
+from onnx_compat.retarget.schemas import type_problem
 
 if TYPE_CHECKING:
     import onnx
@@ -89,7 +90,7 @@ class NodeWriter:
     def constant(self, value: object, dtype: DType = int64) -> str:
         """Add an initializer with the elements `value`, and return its name."""
         name = self.names.fresh("%s/constant" % self.prefix)
-        self.initializers.append(tensor_of(name, np.asarray(value, dtype.numpy), dtype))
+        self.initializers.append(tensor_proto(np.asarray(value, dtype.numpy), dtype, name))
         return name
 
     def branch(self, nodes: "List[onnx.NodeProto]", output: str) -> "onnx.GraphProto":

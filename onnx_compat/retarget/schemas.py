@@ -1,33 +1,16 @@
 """Schemas: which operators a target has, and with which attributes, inputs and types, by the installed onnx."""
 
 import functools
-from typing import TYPE_CHECKING, Any, Dict, FrozenSet, Optional, Sequence
+from typing import TYPE_CHECKING, Dict, FrozenSet, Optional, Sequence
 
 from onnx_compat.model.versions import normalise
+from onnx_compat.onnx_shim.signatures import Schema, allowed_types, find_schema, is_variadic, variable_of
 from onnx_compat.retarget.inferred_facts import Fact
 
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["find_schema", "form_problem", "is_narrower", "type_problem"]
-
-#: onnx.defs.OpSchema, which is made in C++.
-Schema = Any
-
-
-@functools.lru_cache(maxsize=None)
-def find_schema(domain: str, operator: str, version: int) -> Optional[Schema]:
-    """Return the schema of an operator that holds in a version of its domain.
-
-    None: this version has no such operator in the installed onnx, or the operator is deprecated there.
-    """
-    from onnx import defs
-
-    try:
-        schema = defs.get_schema(operator, version, domain)
-    except Exception:  # noqa: BLE001 (SchemaError is another class in each release of onnx)
-        return None
-    return None if schema.deprecated else schema
+__all__ = ["first_version", "form_problem", "is_narrower", "type_problem"]
 
 
 @functools.lru_cache(maxsize=None)
@@ -58,10 +41,10 @@ def is_narrower(domain: str, operator: str, source: int, target: int) -> bool:
     for kind in ("inputs", "outputs"):
         for position, port in enumerate(getattr(before, kind)):
             target_port = _port_at(after, kind, position)
-            if target_port is None or not set(port.types) <= set(target_port.types):
+            if target_port is None or not allowed_types(before, port) <= allowed_types(after, target_port):
                 return True
-            variable = _variable_of(target_port)
-            if variable is not None and variables.setdefault(variable, _variable_of(port)) != _variable_of(port):
+            variable = variable_of(target_port)
+            if variable is not None and variables.setdefault(variable, variable_of(port)) != variable_of(port):
                 return True
     return False
 
@@ -69,7 +52,7 @@ def is_narrower(domain: str, operator: str, source: int, target: int) -> bool:
 def _types(schema: Schema, kind: str, position: int) -> FrozenSet[str]:
     """Return the types that a schema allows for an input or output, such as "tensor(float)". Empty if it has none."""
     port = _port_at(schema, kind, position)
-    return frozenset() if port is None else frozenset(port.types)
+    return frozenset() if port is None else allowed_types(schema, port)
 
 
 def _port_at(schema: Schema, kind: str, position: int) -> Optional[Schema]:
@@ -80,20 +63,7 @@ def _port_at(schema: Schema, kind: str, position: int) -> Optional[Schema]:
     ports = getattr(schema, kind)
     if position < len(ports):
         return ports[position]
-    return ports[-1] if ports and _is_variadic(ports[-1]) else None
-
-
-def _variable_of(port: Schema) -> Optional[str]:
-    """Return the type variable of an input or output, such as "T". None: variadic values that may differ in type."""
-    is_uniform = getattr(port, "is_homogeneous", None)
-    is_uniform = getattr(port, "isHomogeneous", True) if is_uniform is None else is_uniform
-    if _is_variadic(port) and not is_uniform:
-        return None
-    return str(getattr(port, "type_str", None) or getattr(port, "typeStr", ""))
-
-
-def _is_variadic(port: Schema) -> bool:
-    return str(port.option).endswith("Variadic")
+    return ports[-1] if ports and is_variadic(ports[-1]) else None
 
 
 def form_problem(node: "onnx.NodeProto", schema: Schema) -> Optional[str]:
@@ -110,7 +80,7 @@ def form_problem(node: "onnx.NodeProto", schema: Schema) -> Optional[str]:
     if missing:
         return "it needs an attribute '%s' there" % missing[0]
     for kind, names, ports in (("input", node.input, schema.inputs), ("output", node.output, schema.outputs)):
-        if len(names) > len(ports) and not (ports and _is_variadic(ports[-1])):
+        if len(names) > len(ports) and not (ports and is_variadic(ports[-1])):
             return "it has no %s number %d there" % (kind, len(ports))
         for position, port in enumerate(ports):
             is_single = str(port.option).endswith("Single")
@@ -132,7 +102,7 @@ def type_problem(schema: Schema, inputs: Sequence[Fact], outputs: Sequence[Fact]
             if fact.type not in _types(schema, kind, position):
                 verb = "takes" if kind == "inputs" else "gives"
                 return "%s %s no %s there" % (schema.name, verb, fact.type)
-            variable = _variable_of(_port_at(schema, kind, position))
+            variable = variable_of(_port_at(schema, kind, position))
             first = fact.type if variable is None else bound.setdefault(variable, fact.type)
             if first != fact.type:
                 return "%s has one type for values of %s and %s there" % (schema.name, first, fact.type)

@@ -7,8 +7,8 @@ body of the loop:  SequenceAt(s, i) -> body -> SequenceInsert for each result
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence
 
 from onnx_compat.model.names import Names
+from onnx_compat.model.protos import subgraphs_of
 from onnx_compat.model.versions import normalise
-from onnx_compat.retarget.protos import subgraphs_of
 
 if TYPE_CHECKING:
     import onnx

@@ -7,7 +7,8 @@ cannot read inputs of the model.
 
 from typing import TYPE_CHECKING, Any, Iterator, List, Tuple
 
-from onnx_compat.retarget.protos import all_graphs, graphs_of, value_info, walk
+from onnx_compat.model.protos import graphs_of, subgraphs_of, walk
+from onnx_compat.retarget.protos import all_graphs, value_info
 
 if TYPE_CHECKING:
     import onnx
@@ -128,9 +129,8 @@ def _replace_in(nodes: Any, tensors: "List[onnx.TensorProto]", opset: int) -> No
         large = [tensor for tensor in constant_of(node) if tensor.data_location == tensor.EXTERNAL]
         written += _random_numbers(large[0], node.output[0], opset) if large else [node]
         is_changed = is_changed or bool(large)
-        for attribute in node.attribute:
-            for graph in [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]:
-                _replace_in(graph.node, _take(graph.initializer), opset)
+        for graph in subgraphs_of(node):
+            _replace_in(graph.node, _take(graph.initializer), opset)
     if is_changed:
         copies = [type(node).FromString(node.SerializeToString()) for node in written]
         del nodes[:]

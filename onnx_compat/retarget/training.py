@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Tuple
 
-from onnx_compat.retarget.protos import walk
+from onnx_compat.model.protos import walk
 
 if TYPE_CHECKING:
     import onnx

@@ -11,10 +11,11 @@ import numpy as np
 from onnx_compat.ir import Spec
 from onnx_compat.ir.dtypes import DType
 from onnx_compat.model.names import Names
+from onnx_compat.model.protos import subgraphs_of
 from onnx_compat.model.storage import stored_size
 from onnx_compat.model.write import tensor_proto
 from onnx_compat.simplify.knowledge import Knowledge
-from onnx_compat.simplify.node import DraftNode, graphs_of, names_of
+from onnx_compat.simplify.node import DraftNode, names_of
 from onnx_compat.simplify.node_list import NodeList
 from onnx_compat.simplify.size_budget import SizeBudget, digest_of_elements, stored_bytes
 from onnx_compat.tracing.values import Tensor
@@ -322,7 +323,7 @@ class GraphDraft:
         for name in node.reads:
             self._readers.setdefault(name, {})[node] = None
         self._producers.update((name, node) for name in node.outputs if name)
-        for graph in graphs_of(node.proto):
+        for graph in subgraphs_of(node.proto):
             self._inner_names |= names_of(graph)
 
     def write(self) -> None:

@@ -1,19 +1,13 @@
 """Nodes of a draft: a NodeProto with the names that its subgraphs read, and helpers that rename values in subgraphs."""
 
-from typing import Any, Dict, Iterator, List, Set
+from typing import Any, Dict, List, Set
 
-__all__ = ["DraftNode", "defined_names", "free_names", "graphs_of", "names_of", "rename_inputs", "rename_output"]
+from onnx_compat.model.protos import subgraphs_of
+
+__all__ = ["DraftNode", "defined_names", "free_names", "names_of", "rename_inputs", "rename_output"]
 
 #: A message of onnx: its classes are generated at run time, and `onnx` is imported late.
 Proto = Any
-
-
-def graphs_of(node: Proto) -> Iterator[Proto]:
-    """Yield the GraphProtos in the attributes of a NodeProto. Graphs inside of these graphs are not included."""
-    for attribute in node.attribute:
-        if attribute.HasField("g"):
-            yield attribute.g
-        yield from attribute.graphs
 
 
 def defined_names(graph: Proto) -> Set[str]:
@@ -31,7 +25,7 @@ def free_names(graph: Proto) -> Dict[str, None]:
     read: Dict[str, None] = {}
     for node in graph.node:
         read.update(dict.fromkeys(node.input))
-        for subgraph in graphs_of(node):
+        for subgraph in subgraphs_of(node):
             read.update(free_names(subgraph))
     read.update(dict.fromkeys(port.name for port in graph.output))
     return {name: None for name in read if name and name not in defined}
@@ -43,7 +37,7 @@ def names_of(graph: Proto) -> Set[str]:
     for node in graph.node:
         names.add(node.name)
         names.update(node.input)
-        for subgraph in graphs_of(node):
+        for subgraph in subgraphs_of(node):
             names |= names_of(subgraph)
     return names
 
@@ -67,7 +61,7 @@ def rename_inputs(node: Proto, old: str, new: str) -> None:
     for index, name in enumerate(node.input):
         if name == old:
             node.input[index] = new
-    for subgraph in graphs_of(node):
+    for subgraph in subgraphs_of(node):
         _rename_free(subgraph, old, new)
     _rename_sharded(node, old, new)
 
@@ -105,7 +99,7 @@ class DraftNode:
     def find_captures(self) -> None:
         """Update `captures` after a subgraph was changed."""
         names: Dict[str, None] = {}
-        for graph in graphs_of(self.proto):
+        for graph in subgraphs_of(self.proto):
             names.update(free_names(graph))
         self.captures = list(names)
 

@@ -7,12 +7,13 @@ from onnx_compat.boundary import typed_errors
 from onnx_compat.conversion.input_fixing import Shapes, fix_inputs
 from onnx_compat.errors import InputError
 from onnx_compat.model import Model, load
+from onnx_compat.model.protos import subgraphs_of, walk
 from onnx_compat.passes.report import Entry, PassReport
 from onnx_compat.passes.schedule import check_names, left_out, naming
 from onnx_compat.simplify.fixed_shapes import declare_shapes
 from onnx_compat.simplify.graph_draft import GraphDraft
 from onnx_compat.simplify.knowledge import trace_knowledge
-from onnx_compat.simplify.node import free_names, graphs_of
+from onnx_compat.simplify.node import free_names
 from onnx_compat.simplify.rewrites import SCHEDULE
 from onnx_compat.simplify.size_budget import SizeBudget, stored_bytes
 from onnx_compat.simplify.subgraphs import subgraph_knowledge
@@ -133,7 +134,7 @@ def _run_passes(draft: GraphDraft, report: PassReport) -> None:
         return
     is_less_read = False
     for node in draft.nodes:
-        for graph in graphs_of(node.proto):
+        for graph in subgraphs_of(node.proto):
             inner = GraphDraft(graph, draft.model, subgraph_knowledge(graph, draft), draft.budget, outer=draft)
             _run_passes(inner, report)
             inner.write()
@@ -187,8 +188,7 @@ def _training_names(proto: Proto) -> Set[str]:
 
 
 def _count_nodes(graph: Proto) -> int:
-    inner = sum(_count_nodes(subgraph) for node in graph.node for subgraph in graphs_of(node))
-    return len(graph.node) + inner
+    return sum(1 for _ in walk(graph.node))
 
 
 def _count_bytes(proto: Proto) -> int:

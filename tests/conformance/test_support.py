@@ -16,6 +16,7 @@ import onnx_compat
 from matrix.suites.cache import Case
 from onnx_compat.conversion.bundle import read_manifest
 from onnx_compat.discovery.selection import find
+from onnx_compat.model.protos import operator_name, walk
 
 #: Each STEP-th case is converted; with --sample, half of them. Each GROUPS-th case is in a group; a test runs one group, so
 #: that several workers share the cases.
@@ -64,7 +65,7 @@ TARGETS: Dict[str, Dict[str, str]] = {
     },
     "tf1": {"conv": "Conv2D", "relu": "Relu", "pool": "MaxPool", "dense": "MatMul", "scores": "Softmax"},
     "tf2": {"conv": "Conv2D", "relu": "Relu", "pool": "MaxPool", "dense": "MatMul", "scores": "Softmax"},
-    "onnx": {},  # no preview of its nodes: `convert --dry-run` lists what becomes of each
+    "onnx": {"conv": "Conv", "relu": "Relu", "pool": "MaxPool", "dense": "Gemm", "scores": "Softmax"},
 }  # fmt: skip
 
 
@@ -200,7 +201,7 @@ def count_ops(path: str, shim: str, form: str) -> Dict[str, int]:
             layers = json.loads(archive.read("config.json").decode("utf-8"))["config"]["layers"]
         return Counter(layer["class_name"] for layer in layers if layer["class_name"] != "InputLayer")
     if form == "onnx":
-        return Counter(node.operator for node in onnx_compat.load(path).graph.walk())
+        return Counter(operator_name(node) for node in walk(onnx.load(path).graph.node))
     return Counter(node.op for node in graph_nodes(path, shim, form))
 
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
+import subprocess
+from importlib import metadata
 from pathlib import Path
+from typing import Any, List
 
 import pytest
 
+from matrix.retarget import suites
 from matrix.retarget.exceptions import FORM, MORE, Reason, load_exceptions
 from matrix.retarget.suites import SUITES, Outcome, SourceError, judge, read_report, run_suite
 
@@ -58,6 +63,47 @@ def test_a_suite_runs_with_ours_in_place(tmp_path: Path) -> None:
     }
     with pytest.raises(SourceError, match=r"there is no other_test\.py"):
         run_suite(tmp_path, "other_test.py")
+
+
+@pytest.mark.parametrize(
+    ("cause", "text"),
+    [
+        ("not installed", "onnx is not installed here; --onnx names a source tree"),
+        ("no archive", "onnx 1.2.3 could not be downloaded: no sdist came"),
+        ("damaged archive", "onnx-1.2.3.tar.gz cannot be unpacked"),
+        ("too slow", "pytest did not end in 900 seconds"),
+        ("killed", "the report of pytest is damaged"),
+    ],
+)
+def test_a_suite_that_cannot_be_run_is_a_miss(
+    cause: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "some_test.py").write_text(TESTS, encoding="utf-8")
+
+    def version(project: str) -> str:
+        if cause == "not installed":
+            raise metadata.PackageNotFoundError(project)
+        return "1.2.3"
+
+    def run(command: List[str], **options: Any) -> Any:
+        if cause == "too slow":
+            raise subprocess.TimeoutExpired(command, options["timeout"])
+        for argument in command:
+            name, _, value = argument.partition("=")
+            if name == "--junitxml":
+                Path(value).write_text("<testsuite>", encoding="utf-8")
+            if name == "--dest" and cause == "damaged archive":
+                (Path(value) / "onnx-1.2.3.tar.gz").write_bytes(b"nothing")
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    monkeypatch.setattr(suites.metadata, "version", version)
+    monkeypatch.setattr(suites.subprocess, "run", run)
+    monkeypatch.setattr(suites, "SUITES", (suites.Suite("onnx", "some_test.py"),))
+    tree = tmp_path if cause in ("too slow", "killed") else None
+    result = suites.measure(argparse.Namespace(onnx=tree, onnxscript=None))
+    assert result.entries == {}
+    (miss,) = result.misses
+    assert miss.startswith("some_test.py: not measured: " + text)
 
 
 def test_tests_that_are_skipped_do_not_pass() -> None:

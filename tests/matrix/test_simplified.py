@@ -187,6 +187,17 @@ def test_a_run_continues_where_this_revision_stopped(measured: List[Row], monkey
             command.main(["--resume"])
 
 
+def test_a_missing_package_is_named_before_anything_is_measured(
+    measured: List[Row], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "_PACKAGES", ("numpy", "no-such-package"))
+    monkeypatch.setattr(command, "measure", lambda *_: pytest.fail("a model was measured"))
+    measured.append(GOOD)
+    assert command.main([]) == 1
+    assert capsys.readouterr().err.startswith("no-such-package is not installed here. `nox -s simplify`")
+    assert not command.RESULTS.exists()
+
+
 def test_a_part_of_a_suite_is_not_recorded(capsys: pytest.CaptureFixture[str]) -> None:
     for part in (["--tool=onnxsim"], ["--seconds=0"], ["bert"]):
         with pytest.raises(SystemExit):

@@ -9,9 +9,10 @@ are compared by type, shape and bytes; only those inside of the model are.
 
 from typing import Any, Dict, List, Tuple
 
+from onnx_compat.model.protos import subgraphs_of
 from onnx_compat.simplify.contract import model_pass
 from onnx_compat.simplify.graph_draft import GraphDraft
-from onnx_compat.simplify.node import DraftNode, graphs_of
+from onnx_compat.simplify.node import DraftNode
 from onnx_compat.simplify.rewrites.examples import example
 
 __all__ = ["common_subexpressions", "shared_initializers"]
@@ -44,7 +45,7 @@ def common_subexpressions(draft: GraphDraft) -> int:
 
 def _is_shareable(node: DraftNode) -> bool:
     proto = node.proto
-    return proto.domain in _DOMAINS and proto.op_type not in _RANDOM and not any(graphs_of(proto))
+    return proto.domain in _DOMAINS and proto.op_type not in _RANDOM and not any(subgraphs_of(proto))
 
 
 def _key(node: DraftNode) -> Tuple[Any, ...]:

@@ -7,12 +7,12 @@ A value of the branch keeps its name, unless another value has it. A branch with
 
 from typing import Any, Dict, Set
 
+from onnx_compat.model.protos import subgraphs_of
 from onnx_compat.simplify.contract import model_pass
 from onnx_compat.simplify.graph_draft import GraphDraft
 from onnx_compat.simplify.node import (
     DraftNode,
     defined_names,
-    graphs_of,
     names_of,
     rename_inputs,
     rename_output,
@@ -78,7 +78,7 @@ def _rename_values(draft: GraphDraft, node: DraftNode, graph: Any) -> Dict[str, 
     for reader in draft.nodes:
         if reader is not node:
             elsewhere.update(reader.inputs, reader.outputs)
-            elsewhere.update(*map(names_of, graphs_of(reader.proto)))
+            elsewhere.update(*map(names_of, subgraphs_of(reader.proto)))
     renamed = {name: draft.names.fresh(name) if name in elsewhere else name for name in defined_names(graph) if name}
     for old, new in renamed.items():
         if old == new:
