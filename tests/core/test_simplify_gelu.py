@@ -14,8 +14,8 @@ ROOT = 2**0.5
 GELU = (("Div", "x r", "d"), ("Erf", "d", "e"), ("Add", "e one", "a"), ("Mul", "x a", "m"), ("Mul", "m h", "g"))
 
 
-def network(*gelu: Tuple[str, str, str], count: int = 1, others: int = 60, **constants: float) -> Any:
-    """Return a network in which `count` Gelus precede convolutions. `others`: the number of further nodes."""
+def network(*gelu: Tuple[str, str, str], count: int = 1, other_nodes: int = 60, **constants: float) -> Any:
+    """Return a network in which `count` Gelus precede convolutions. `other_nodes`: the number of further nodes."""
     nodes = []
     source = "x"
     for number in range(count):
@@ -25,7 +25,7 @@ def network(*gelu: Tuple[str, str, str], count: int = 1, others: int = 60, **con
             nodes.append((operator, " ".join(names.get(name, name) for name in inputs.split()), names[output]))
         source = "c%d" % number
         nodes.append(("Conv", "%s w" % names["g"], source))
-    for number in range(others):
+    for number in range(other_nodes):
         nodes.append((("Sigmoid", "Tanh")[number % 2], source, "o%d" % number))
         source = "o%d" % number
     nodes.append(("Neg", source, "y"))
@@ -33,12 +33,18 @@ def network(*gelu: Tuple[str, str, str], count: int = 1, others: int = 60, **con
     return example(*nodes, shape=("N", 2, 3), w=np.arange(4.0).reshape(2, 2, 1), **used)
 
 
-def replaced(position: int, *node: str) -> Any:
+def replace_node(position: int, *node: str) -> Any:
     return (*GELU[:position], node, *GELU[position + 1 :])
 
 
 @pytest.mark.parametrize(
-    "gelu", [GELU, replaced(2, "Add", "one e", "a"), replaced(3, "Mul", "a x", "m"), replaced(4, "Mul", "h m", "g")]
+    "gelu",
+    [
+        GELU,
+        replace_node(2, "Add", "one e", "a"),
+        replace_node(3, "Mul", "a x", "m"),
+        replace_node(4, "Mul", "h m", "g"),
+    ],
 )
 def test_the_last_factor_of_a_gelu_stays(gelu: Any) -> None:
     assert run_pass(input_scales, network(*gelu))[1] == 0
@@ -47,11 +53,11 @@ def test_the_last_factor_of_a_gelu_stays(gelu: Any) -> None:
 @pytest.mark.parametrize(
     ("gelu", "constants"),
     [
-        (replaced(0, "Mul", "x r", "d"), {"r": 1 / ROOT}),
-        (replaced(4, "Div", "m h", "g"), {"h": 2.0}),
-        (replaced(1, "Tanh", "d", "e"), {}),
-        (replaced(2, "Sub", "e one", "a"), {}),
-        (replaced(3, "Mul", "d a", "m"), {}),
+        (replace_node(0, "Mul", "x r", "d"), {"r": 1 / ROOT}),
+        (replace_node(4, "Div", "m h", "g"), {"h": 2.0}),
+        (replace_node(1, "Tanh", "d", "e"), {}),
+        (replace_node(2, "Sub", "e one", "a"), {}),
+        (replace_node(3, "Mul", "d a", "m"), {}),
         (GELU, {"h": 0.75}),
         (GELU, {"one": 2.0}),
         (GELU, {"r": 2.0}),
@@ -65,9 +71,9 @@ def test_the_factor_of_another_function_is_folded(gelu: Any, constants: Any) -> 
         np.testing.assert_allclose(got, wanted, rtol=1e-5)
 
 
-@pytest.mark.parametrize(("count", "others", "kept"), [(1, 20, 0), (2, 40, 1), (3, 100, 2), (5, 20, 0)])
-def test_only_a_small_share_of_the_nodes_stays(count: int, others: int, kept: int) -> None:
-    model = network(*GELU, count=count, others=others)
+@pytest.mark.parametrize(("count", "other_nodes", "kept"), [(1, 20, 0), (2, 40, 1), (3, 100, 2), (5, 20, 0)])
+def test_only_a_small_share_of_the_nodes_stays(count: int, other_nodes: int, kept: int) -> None:
+    model = network(*GELU, count=count, other_nodes=other_nodes)
     simplified, rewrites = run_pass(input_scales, model)
     assert rewrites == count - kept
     scales = [node.output[0] for node in simplified.graph.node if node.input[-1] == "h"]
