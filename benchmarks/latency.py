@@ -108,10 +108,14 @@ def compare_runners(
     children: dict[str, Child],
     findings: Findings,
 ) -> None:
-    """Measure the runners in turns, and append the ratio of `ours` to each runner in `aims` to `findings`.
+    """Measure the open runners `ours` and those in `aims` in turns, and append ratios and medians to `findings`.
 
-    `subject`: the network, and the kind of runner. `aims`: runner -> its aim. `children`: runner -> the child process
-    in which it is open; the key "" is for all other runners.
+    Each ratio is the latency of `ours` divided by that of a runner in `aims`.
+
+    - subject: the network, and the kind of runner.
+    - threads: the number of threads with which the runners were opened; it only labels the results.
+    - aims: runner -> the largest ratio that meets the aim, or None without an aim.
+    - children: runner -> the child process in which it is open; the key "" is for all other runners.
     """
 
     def runs(name: str, times: int = RUNS) -> list[float]:

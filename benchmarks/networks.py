@@ -166,10 +166,14 @@ def _count_operators(part: dict[str, Any]) -> int:
 def _measure_latency(
     setting: Setting, name: str, files: dict[str, str], model: Path, python: str, findings: Findings
 ) -> None:
-    """Measure the files and onnxruntime in turns for each number of threads, and append the results to `findings`.
+    """Measure the latency of a network's files and of onnxruntime, for each number of threads.
 
-    The file of onnx2tf is compared with our file in the same layout, the other files with our file in the layout of the
-    model.
+    - files: tool -> path of its .tflite file.
+    - model: the path of the ONNX model that onnxruntime runs.
+    - python: the interpreter of the child process that runs all of them.
+
+    The results are appended to `findings`. Our file in the layout of the model takes turns with onnxruntime and the
+    files of other tools. The file of onnx2tf takes turns with our file in the same layout.
     """
     for threads in setting.threads:
         with Child("tflite", python) as child:

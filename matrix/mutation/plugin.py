@@ -59,9 +59,10 @@ class _Job(NamedTuple):
     """A mutant that a forked process runs.
 
     - number: the index of the mutant in the run.
+    - module, mutant: the mutant, and the module that it changes.
     - functions: the function objects that it changes.
     - tests: the names of its tests, in the order in which they run.
-    - pipe: (read end, write end). The process writes the name of the test that failed.
+    - pipe: (read end, write end). The process writes the name of the test that failed, or nothing.
     """
 
     number: int

@@ -27,7 +27,7 @@ KINDS = (MORE, FORM, REFUSED) = ("more", "form", "refused")
 
 
 class Reason(NamedTuple):
-    """The declared reason why a test fails, and the kind of the exception: one of `KINDS`."""
+    """A declared exception: its kind, one of `KINDS`, and the reason why the test fails, as text."""
 
     kind: str
     text: str

@@ -43,8 +43,11 @@ class Runner:
     ) -> None:
         """Prepare a run of `cells`. `limit`: the seconds after which a cell is ended.
 
-        `tests`: arguments of pytest. With them the run is partial: it marks no cell as done. `fresh`: also run cells
-        that are done. `nox`: a Python that has nox. `results`: the folder of results; None: that of the repository.
+        - tests: arguments of pytest. With them the run is partial: cells that are done run too, and no cell is marked
+          as done.
+        - fresh: run cells that are done too. `run` deletes the records of the cells first.
+        - nox: a Python that has nox.
+        - results: the folder of results; None: that of the repository.
         """
         self.cells, self.tests, self.nox, self.limit, self.fresh = cells, tests, nox, limit, fresh
         self.results = results = results or done.RESULTS

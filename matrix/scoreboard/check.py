@@ -14,7 +14,11 @@ __all__ = ["find_contradictions"]
 def find_contradictions(small: dict[str, Any], cases: dict[str, Known], outcomes: dict[str, str]) -> list[str]:
     """Return a text for each count in stored results that the outcomes of the cases contradict.
 
-    `small`: the stored results. `outcomes`: id -> outcome of each case of the run, as derived from the listed cases.
+    - small: the stored results, with counts by opset and by suite.
+    - cases: id -> properties of the case, for every id in `outcomes`. Only the opset is used.
+    - outcomes: id -> outcome of each case of the run, as derived from the listed cases.
+
+    The counts of an opset must be equal. For a suite, only the presence of an outcome is compared: see `_check_suites`.
     """
     return [*_check_opsets(small, cases, outcomes), *_check_suites(small, outcomes)]
 

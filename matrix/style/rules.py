@@ -120,7 +120,11 @@ def _docstrings(tree: ast.Module) -> Iterator[Problem]:
 
 
 def _sentences(text: str) -> Iterator[str]:
-    """Yield the sentences of a docstring. Examples, tables, lists and code are left out."""
+    """Yield the sentences of a docstring. A colon or a semicolon before a space ends a sentence too.
+
+    These lines are left out: examples, lines indented by four spaces or more, table rows, the first line of a list
+    item, and a word with a colon. The text may be empty.
+    """
     for paragraph in re.split(r"\n\s*\n", text):
         lines = paragraph.splitlines()
         prose = [line for line in lines if not re.match(r"\s{4,}|\s*(>>>|\.\.\.|[-*|]|\d+\. |\w+:$)", line)]

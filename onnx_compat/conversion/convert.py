@@ -57,8 +57,9 @@ _SUFFIXES = {".tflite": "tflite", ".keras": "keras", ".pb": "graphdef", ".onnx":
 def formats(shim: Optional[str] = None) -> Dict[str, Tuple[str, str]]:
     """Return format name -> (name of the shim that writes the format, description of the format).
 
-    `shim`: list only the formats of this shim. None: those of all installed shims that can be loaded. The formats of a
-    shim that does not work are listed too.
+    `shim`: list only the formats of this shim. None: those of all installed shims that can be loaded. The shims of the
+    core are then left out: "onnx" is missing, though `convert` writes it. The formats of a shim that does not work are
+    listed too.
 
     If several shims write a format, the first that works is named. If none of them works, the last is named. Raises
     ShimError if `shim` cannot be loaded.

@@ -16,7 +16,8 @@ class OnnxOptions:
     Attributes:
         opset: The version of ai.onnx; None: that of the source.
         ir_version: The version of the file format; None: it follows from the opset.
-        inline_functions: Whether the functions of the model are inlined.
+        inline_functions: Whether all functions of the model are inlined. If False, a function is inlined only where the
+            target cannot hold it.
         external_data: Where the weights are stored: a file name, "safetensors" or "keep". None: inside the file, or in
             data files as the source has them.
         simplify: Whether the model is simplified first.

@@ -17,6 +17,8 @@ class Example(NamedTuple):
     - results: the number of results.
     - fed: the number of first inputs that are fed in any case. Of the others, integers and arrays without axes become
       constants of the graph.
+    - safe_from: the operator set from which on no onnxruntime ends the process. For an older one, the example runs in a
+      child process.
     """
 
     operator: str
@@ -25,6 +27,7 @@ class Example(NamedTuple):
     attributes: Dict[str, Any]
     results: int = 1
     fed: int = 0
+    safe_from: int = 0
 
 
 def _floats(*values: Any) -> np.ndarray:
@@ -50,6 +53,11 @@ def _scatter(reduction: str) -> Example:
     """Return an example that combines NaN with a number, in either order."""
     positions, updates = np.asarray([[0], [1]]), _floats(1, _NAN)
     return Example("ScatterND", [_floats(_NAN, 1), positions, updates], _floats(_NAN, _NAN), {"reduction": reduction})
+
+
+def _position(operator: str) -> Example:
+    """Return an example with the positions of the extremes of no rows. `operator`: ArgMax or ArgMin."""
+    return Example(operator, [np.zeros((0, 0), np.float32)], np.zeros(0, np.int64), {"axis": 1, "keepdims": 0}, fed=1)
 
 
 _BOUNDS = [np.asarray(bound, np.float32) for bound in (0, 0.5)]
@@ -118,8 +126,27 @@ def _pools() -> Tuple[Example, ...]:
     )
 
 
+def _ceil_pool(operator: str, sizes: Sequence[int], **attributes: Any) -> Example:
+    """Return an example of a pool over ones with ceil_mode, whose result has a single element along each axis."""
+    return Example(
+        operator,
+        [np.ones((1, 1, *sizes), np.float32)],
+        np.ones((1,) * (2 + len(sizes)), np.float32),
+        {"ceil_mode": 1, **attributes},
+    )
+
+
+def _attention(mask: np.ndarray, expected: float, **attributes: Any) -> Example:
+    """Return an example of Attention with equal scores of two values, 1 and 3, before the mask."""
+    keys = np.zeros((1, 1, 2, 1), np.float32)
+    values = _floats(1, 3).reshape(1, 1, 2, 1)
+    return Example(
+        "Attention", [keys[:, :, :1], keys, values, mask], np.full((1, 1, 1, 1), expected, np.float32), attributes
+    )
+
+
 #: Behaviour -> examples that show it. A behaviour that has the name of an operator decides whether the operator is
-#: emitted as a whole.
+#: emitted as a whole; "MaxPool with ceil_mode" decides it for the calls that have this attribute.
 BEHAVIOURS: Dict[str, Tuple[Example, ...]] = {
     "Gather of texts": (
         Example("Gather", [_texts(["a", "b"], ["c", "d"]), np.asarray(1)], _texts("c", "d"), {"axis": 0}),
@@ -128,10 +155,30 @@ BEHAVIOURS: Dict[str, Tuple[Example, ...]] = {
     "StringSplit": (Example("StringSplit", [_texts("")], _texts([""]), {"delimiter": ","}, 2),),
     # onnxruntime 1.10 to 1.31 loses NaN and -inf in a pool. A composed pool takes up to eight times as long, so the
     # operator is emitted as a whole. Only the primitive, whose definition has both, is composed.
+    # onnxruntime 1.14 ends the process if it has no kernel for the dtype, and a function instead.
+    "functions of float16": (Example("Elu", [np.ones(1, np.float16)], np.ones(1, np.float16), {}, safe_from=19),),
+    # onnxruntime 1.10 to 1.23 divides by the number of rows.
+    "TopK of no rows": (
+        Example(
+            "TopK", [_floats().reshape(0, 2), np.asarray([1])], _floats().reshape(0, 1), {"axis": 1}, 2, safe_from=24
+        ),
+    ),
     "MaxPool of NaN and -inf": _pools(),
+    # onnxruntime before 1.20 counts a last window that lies in the padding.
+    "MaxPool with ceil_mode": (_ceil_pool("MaxPool", [2, 2], kernel_shape=[1, 1], strides=[2, 2]),),
+    "AveragePool with ceil_mode": (
+        _ceil_pool("AveragePool", [2, 2], kernel_shape=[2, 2], strides=[3, 3], pads=[0, 0, 1, 1]),
+    ),
+    # onnxruntime 1.23 gives NaN for a query without keys, and caps scores after the mask.
+    "Attention": (_attention(np.asarray([[False, False]]), 0), _attention(np.asarray([[True, False]]), 1)),
+    "Attention with softcap": (_attention(_floats([0, -_INF]), 1, softcap=1.0),),
     "Max": _extremes("Max"),
     "Min": _extremes("Min"),
     "Clip": (_pointwise("Clip", {_NAN: _NAN, 1: 0.5, -1: 0}, *_BOUNDS),),
+    "Erf": (_pointwise("Erf", {_NAN: _NAN, _INF: 1, 0: 0}),),
+    # the Softmax of float16 is a function in onnxruntime 1.19, with a ReduceMax
+    "Softmax": (Example("Softmax", [_floats()], _floats(), {"axis": 0}),),
+    "LogSoftmax": (Example("LogSoftmax", [_floats()], _floats(), {"axis": 0}),),
     "Sqrt": (_pointwise("Sqrt", {_INF: _INF, 4: 2}),),
     "Floor": (_pointwise("Floor", {_INF: _INF, -_INF: -_INF, 1.5: 1}),),
     "Ceil": (_pointwise("Ceil", {_INF: _INF, -_INF: -_INF, 1.5: 2}),),
@@ -140,6 +187,8 @@ BEHAVIOURS: Dict[str, Tuple[Example, ...]] = {
     "empty ReduceMax": (_reduction("ReduceMax", -_INF),),
     "empty ReduceMin": (_reduction("ReduceMin", _INF),),
     "empty ReduceMean": (_reduction("ReduceMean", _NAN),),
+    "empty ArgMax": (_position("ArgMax"),),
+    "empty ArgMin": (_position("ArgMin"),),
 }
 _ACTIVATIONS = (
     _pointwise("Celu", {_NAN: _NAN, 2: 2, 0: 0}),

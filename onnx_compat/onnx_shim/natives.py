@@ -26,6 +26,9 @@ from onnx_compat.tracing.values import Tensor
 __all__ = ["OPERATORS", "native_call", "natives_of_offer", "operator_of", "stored_attribute"]
 
 _PREFIX = "node:"
+#: The number of elements from which on a constant that a DequantizeLinear reads stays quantised: runtimes recognise it
+#: as a weight of a product of integers.
+_WEIGHT = 64
 
 #: Operators of ai.onnx of several primitives.
 OPERATORS: Tuple[str, ...] = tuple(
@@ -63,10 +66,16 @@ def _has_scores_or_float16(call: NodeCall) -> bool:
     return call.outputs > 3 or call.inputs[0].dtype is dtypes.float16
 
 
+def _has_negative_axes(call: NodeCall) -> bool:
+    """Whether a CenterCropPad counts axes from the end: onnxruntime 1.14 ends the process."""
+    return any(axis < 0 for axis in call.attributes.get("axes") or ())
+
+
 #: Operator -> whether a node is composed although the target has the operator, because runtimes compute it wrongly, or
 #: because its results are no values of the emitter.
 _COMPOSED: Dict[str, Callable[[NodeCall], bool]] = {
     "Attention": _has_scores_or_float16,
+    "CenterCropPad": _has_negative_axes,
     "DequantizeLinear": _has_carried_result,
     "QuantizeLinear": _has_carried_result,
     "Resize": _has_scaled_corners,
@@ -79,10 +88,18 @@ def natives_of_offer(offer: OperatorOffer) -> Dict[Tuple[str, str], Native]:
     `accepts` of the `Native` decides for each node.
     """
     names = [("", operator) for operator in OPERATORS if offer.signature(operator) is not None]
-    return {
+    natives = {
         (domain, operator): Native(_Acceptance(offer), "%s%s:%s" % (_PREFIX, domain, operator), False)
         for domain, operator in [*names, *WITH_EQUIVALENTS]
     }
+    for key in [key for key in natives if key[1] == "DequantizeLinear"]:
+        natives[key] = natives[key]._replace(keeps=_is_weight)
+    return natives
+
+
+def _is_weight(inputs: Sequence[Any]) -> bool:
+    """Whether the first input has more than one axis and enough elements to be a weight, not a size or a scale."""
+    return bool(inputs[0].rank > 1 and inputs[0].size >= _WEIGHT)
 
 
 def operator_of(method: str) -> Optional[Tuple[str, str]]:
@@ -132,9 +149,15 @@ def native_call(
         kinds = [None if value is None else value.dtype for value in spelled.inputs]
         if not offer.has_call(spelled.operator, kinds, spelled.outputs, spelled.attributes, spelled.domain):
             continue
-        if spelled.domain or not kinds or offer.is_reliable(spelled.operator, kinds[0]):
+        if spelled.domain or not kinds or _is_reliable(spelled, kinds[0], offer):
             return spelled
     return None
+
+
+def _is_reliable(call: NodeCall, dtype: Any, offer: OperatorOffer) -> bool:
+    """Whether the target computes an operator of ai.onnx as specified, also with the attributes of this call."""
+    behaviours = [call.operator, *("%s with %s" % (call.operator, name) for name in call.attributes)]
+    return all(offer.is_reliable(behaviour, dtype) for behaviour in behaviours)
 
 
 def _without_trailing_none(inputs: Tuple[Any, ...]) -> Tuple[Any, ...]:

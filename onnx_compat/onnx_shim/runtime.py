@@ -8,6 +8,8 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
+from onnx_compat.errors import UnsupportedError
+from onnx_compat.execution.onnxruntime_child import run_in_child
 from onnx_compat.ir.dtypes import DType
 from onnx_compat.model.graph import Graph, GraphNode, Model, ValueInfo
 from onnx_compat.model.initializer import Constant
@@ -31,6 +33,8 @@ Dtypes = Sequence[Optional[DType]]
 
 #: The beginning of a behaviour that is about a rounding by casts.
 _ROUNDING = "Cast to "
+#: Optimisers of onnxruntime that change numbers: it quantises the float weights of layers between quantised values.
+_DISABLED = ["WeightBiasQuantization"]
 #: Operators that every release of onnx gives a new version: an operator set without kernels for them is of no use.
 _COMMON = ("Identity", "Reshape", "Transpose", "Shape", "Cast")
 
@@ -63,7 +67,9 @@ def open_session(
     if shared:
         values = [onnxruntime.OrtValue.ortvalue_from_numpy(array) for array in shared.values()]
         options.add_external_initializers(list(shared), values)
-    session = onnxruntime.InferenceSession(content, options, providers=list(providers), enable_fallback=0)
+    session = onnxruntime.InferenceSession(
+        content, options, providers=list(providers), enable_fallback=0, disabled_optimizers=_DISABLED
+    )
     keep_after_fork(session)
     for provider in providers:
         if provider not in session.get_providers():
@@ -126,12 +132,20 @@ class RuntimeOffer(OperatorOffer):
         if not super().has(operator, inputs, outputs, attributes, domain):
             return False
         attributes = attributes or {}
+        if self._is_fatal(operator, inputs, domain):
+            return False
         if any(isinstance(value, (Scope, Graph)) for value in attributes.values()):
             return True  # If, Loop and Scan, which take every dtype
         key = (domain, operator, _names(inputs), _names(outputs), _summary(attributes))
         if key not in self._kernels:
             self._kernels[key] = self._try(operator, inputs, outputs, attributes, domain)
         return self._kernels[key]
+
+    def _is_fatal(self, operator: str, inputs: Dtypes, domain: str) -> bool:
+        """Whether a trial of an operator may end the process: a function of float16, if onnxruntime fails at these."""
+        signature = self.signature(operator, domain)
+        is_float16_function = signature is not None and signature.is_function and DType.of("float16") in inputs
+        return is_float16_function and not self.is_reliable("functions of float16")
 
     def _try(self, operator: str, inputs: Dtypes, outputs: Dtypes, attributes: Mapping[str, Any], domain: str) -> bool:
         names = ["i%d" % k if dtype is not None else "" for k, dtype in enumerate(inputs)]
@@ -156,11 +170,14 @@ class RuntimeOffer(OperatorOffer):
         return self._behaviours[key]
 
     def _is_shown(self, behaviour: str, dtype: Optional[DType]) -> bool:
+        untried = OnnxEmitter(OperatorOffer(self.opset, newest_ir_version=self.newest_ir_version))
         if behaviour.startswith(_ROUNDING):
-            emitter = OnnxEmitter(OperatorOffer(self.opset, newest_ir_version=self.newest_ir_version))
-            return _keeps_casts(DType.of(behaviour[len(_ROUNDING) :]), emitter)
-        examples = [_with_dtype(example, dtype) for example in BEHAVIOURS.get(behaviour, ())]
-        return all(_shows(example, OnnxEmitter(self)) for example in examples)
+            return _keeps_casts(DType.of(behaviour[len(_ROUNDING) :]), untried)
+        for example in BEHAVIOURS.get(behaviour, ()):
+            emitter = untried if example.safe_from else OnnxEmitter(self)
+            if not _shows(_with_dtype(example, dtype), emitter, is_fatal=self.opset < example.safe_from):
+                return False
+        return True
 
 
 def _keeps_casts(dtype: DType, emitter: OnnxEmitter) -> bool:
@@ -170,10 +187,10 @@ def _keeps_casts(dtype: DType, emitter: OnnxEmitter) -> bool:
     """
     assert dtype.format is not None
     float32 = DType.of("float32")
-    x = Value(float32, (3,))
+    x = Value(float32, (4,))
     flags = {"saturate": 0} if dtype.bits == 8 else {}
     back = emitter.convert(emitter.convert(x, dtype, **flags), float32)
-    array = np.asarray([1.2004716, 65500, -65500], np.float32)
+    array = np.asarray([1.2004716, 65500, -65500, -1e-7], np.float32)
     content = write_values(emitter, [x], [back], ["x"], ["y"]).SerializeToString()
     try:
         (result,) = open_session(content).run(["y"], {"x": array})
@@ -193,10 +210,11 @@ def _with_dtype(example: Example, dtype: Optional[DType]) -> Example:
     return example._replace(inputs=inputs, expected=expected[0])
 
 
-def _shows(example: Example, emitter: OnnxEmitter) -> bool:
+def _shows(example: Example, emitter: OnnxEmitter, is_fatal: bool) -> bool:
     """Whether onnxruntime gives the expected result of an example. An error counts as another result.
 
-    True if the offer lacks the operator, or has no form for the example.
+    True if the offer of the emitter lacks the operator, or has no form for the example. `is_fatal`: whether the example
+    runs in a child process.
     """
     arrays = [(array, DType.of(array)) for array in example.inputs]
     values = [
@@ -205,8 +223,7 @@ def _shows(example: Example, emitter: OnnxEmitter) -> bool:
         else Value(kind, array.shape)
         for position, (array, kind) in enumerate(arrays)
     ]
-    dtype = values[0].dtype
-    types = [(dtype, example.expected.shape), (DType.of("int64"), ())][: example.results]
+    types = [(DType.of(example.expected), example.expected.shape), (DType.of("int64"), ())][: example.results]
     results = emitter.attempts(example.operator, values, types, **example.attributes)
     if results is None:
         return True
@@ -214,10 +231,24 @@ def _shows(example: Example, emitter: OnnxEmitter) -> bool:
     inputs = [value for value in values if value.array is None]
     proto = write_values(emitter, inputs, [results[0]], list(fed), ["o"])
     try:
-        (result,) = open_session(proto.SerializeToString(), is_trial=True).run(["o"], fed)
+        result = _run_trial(proto.SerializeToString(), fed, is_fatal)
     except Exception:  # noqa: BLE001 (its errors have no common base)
         return False
     return _agree(result, example.expected)
+
+
+def _run_trial(content: bytes, fed: Dict[str, np.ndarray], is_fatal: bool) -> Any:
+    """Return the only output of a model that onnxruntime runs; `is_fatal`: in a child process.
+
+    Errors of onnxruntime propagate. In a child process they become UnsupportedError, as does a process that ends without
+    a result or cannot be started.
+    """
+    if not is_fatal:
+        return open_session(content, is_trial=True).run(["o"], fed)[0]
+    outcome = run_in_child(content, fed, optimised=False)
+    if outcome is None:
+        raise UnsupportedError("no child process can be started")
+    return outcome.outputs[0]
 
 
 def _agree(result: np.ndarray, expected: np.ndarray) -> bool:

@@ -11,6 +11,7 @@ __all__ = [
     "Parameter",
     "Schema",
     "Signature",
+    "allowed_types",
     "find_schema",
     "is_variadic",
     "newest_opset",
@@ -20,6 +21,7 @@ __all__ = [
 
 #: onnx.defs.OpSchema, or an input or output of it. They are made in C++.
 Schema = Any
+
 
 _TENSOR = re.compile(r"tensor\(([a-z0-9]+)\)$")
 
@@ -50,12 +52,17 @@ class Attribute(NamedTuple):
 
 
 class Signature(NamedTuple):
-    """A version of an operator. `since` is the operator set in which this version begins."""
+    """A version of an operator.
+
+    - since: the operator set in which this version begins.
+    - is_function: whether the schema has a function that computes the operator.
+    """
 
     since: int
     inputs: Tuple[Parameter, ...]
     outputs: Tuple[Parameter, ...]
     attributes: Mapping[str, Attribute]
+    is_function: bool
 
     def input_at(self, position: int) -> Optional[Parameter]:
         """Return the parameter for the input at a position of a call. None: the operator has fewer inputs.
@@ -113,13 +120,33 @@ def signature_of(domain: str, operator: str, opset: int) -> Optional[Signature]:
     attributes = {
         name: Attribute(_is_list(item), _is_float(item), _default(item)) for name, item in schema.attributes.items()
     }
-    inputs, outputs = (tuple(map(_parameter, formal)) for formal in (schema.inputs, schema.outputs))
-    return Signature(schema.since_version, inputs, outputs, attributes)
+    inputs, outputs = (
+        tuple(_parameter(schema, formal) for formal in ports) for ports in (schema.inputs, schema.outputs)
+    )
+    is_function = any(getattr(schema, name) for name in ("has_function", "has_context_dependent_function"))
+    return Signature(schema.since_version, inputs, outputs, attributes, is_function)
 
 
-def _parameter(formal: Schema) -> Parameter:
+def allowed_types(schema: Schema, formal: Schema) -> FrozenSet[str]:
+    """Return the types that a schema allows for one of its inputs or outputs, such as "tensor(float)".
+
+    They come from the type constraints of the schema: `formal.types` raises TypeError in onnx 1.20.
+    """
+    variable = _type_text(formal)
+    for constraint in schema.type_constraints:
+        if constraint.type_param_str == variable:
+            return frozenset(map(str, constraint.allowed_type_strs))
+    return frozenset([variable])
+
+
+def _type_text(formal: Schema) -> str:
+    """Return the type variable of an input or output, or its only type. Releases of onnx differ in the name."""
+    return str(getattr(formal, "type_str", None) or getattr(formal, "typeStr", ""))
+
+
+def _parameter(schema: Schema, formal: Schema) -> Parameter:
     """Return an input or output of an onnx schema as a `Parameter`."""
-    matches = [_TENSOR.match(spelled) for spelled in formal.types]
+    matches = [_TENSOR.match(spelled) for spelled in allowed_types(schema, formal)]
     return Parameter(
         str(formal.name),
         frozenset(match.group(1) for match in matches if match),
@@ -138,7 +165,7 @@ def variable_of(formal: Schema) -> Optional[str]:
     is_uniform = getattr(formal, "isHomogeneous", True) if is_uniform is None else is_uniform
     if is_variadic(formal) and not is_uniform:
         return None
-    return str(getattr(formal, "type_str", None) or getattr(formal, "typeStr", ""))
+    return _type_text(formal)
 
 
 def is_variadic(formal: Schema) -> bool:

@@ -74,7 +74,15 @@ def _pool(X: Tensor, numbers: Ints, texts: Strings) -> np.ndarray:
 
 
 def _check_pool(length: int, starts: Sequence[int], indexes: Sequence[int], weights: int) -> None:
-    """Raise InvalidModelError unless a pool of `length` elements has whole n-grams, each with an index and a weight."""
+    """Raise InvalidModelError unless the flat pool of a TfIdfVectorizer splits into whole n-grams.
+
+    - length: the number of elements of the pool.
+    - starts: entry n - 1 is the position at which the n-grams of length n begin (`ngram_counts`).
+    - indexes: `ngram_indexes`. There must be at least one, and none may be negative.
+    - weights: the number of weights.
+
+    Each n-gram must have an index and a weight. More indexes or weights than n-grams are accepted.
+    """
     ends = [*starts[1:], length]
     if not indexes or min(indexes) < 0:
         raise InvalidModelError("the ngram_indexes of a TfIdfVectorizer are 0 or more, and there is one at least")

@@ -41,8 +41,10 @@ def retarget(
     Args:
         model: A path, bytes, a ModelProto or a Model.
         opset: The version of ai.onnx; None: that of the model.
-        ir_version: The version of the file format; None: it follows from the opset.
-        inline_functions: Whether the functions of the model are inlined.
+        ir_version: The version of the file format. None: it follows from the opset and the element types; without
+            `opset`, it is not below that of the model.
+        inline_functions: Whether all functions of the model are inlined. If False, a function is inlined only where the
+            target cannot hold it.
 
     Raises:
         InvalidModelError: The model is not valid.

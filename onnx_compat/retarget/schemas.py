@@ -4,7 +4,7 @@ import functools
 from typing import TYPE_CHECKING, Dict, FrozenSet, Optional, Sequence
 
 from onnx_compat.model.versions import normalise
-from onnx_compat.onnx_shim.signatures import Schema, find_schema, is_variadic, variable_of
+from onnx_compat.onnx_shim.signatures import Schema, allowed_types, find_schema, is_variadic, variable_of
 from onnx_compat.retarget.inferred_facts import Fact
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def is_narrower(domain: str, operator: str, source: int, target: int) -> bool:
     for kind in ("inputs", "outputs"):
         for position, port in enumerate(getattr(before, kind)):
             target_port = _port_at(after, kind, position)
-            if target_port is None or not set(port.types) <= set(target_port.types):
+            if target_port is None or not allowed_types(before, port) <= allowed_types(after, target_port):
                 return True
             variable = variable_of(target_port)
             if variable is not None and variables.setdefault(variable, variable_of(port)) != variable_of(port):
@@ -52,7 +52,7 @@ def is_narrower(domain: str, operator: str, source: int, target: int) -> bool:
 def _types(schema: Schema, kind: str, position: int) -> FrozenSet[str]:
     """Return the types that a schema allows for an input or output, such as "tensor(float)". Empty if it has none."""
     port = _port_at(schema, kind, position)
-    return frozenset() if port is None else frozenset(port.types)
+    return frozenset() if port is None else allowed_types(schema, port)
 
 
 def _port_at(schema: Schema, kind: str, position: int) -> Optional[Schema]:

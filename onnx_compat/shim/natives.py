@@ -1,6 +1,6 @@
 """Native operators: functions of a shim that implement an ONNX operator as a whole."""
 
-from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 __all__ = ["Native", "declared_natives", "native", "natives_of"]
 
@@ -9,12 +9,15 @@ class Native(NamedTuple):
     """An ONNX operator that a shim implements as a whole.
 
     `method` is the name of the emitter's method. `accepts`, `spatial` and `stored` are the arguments of `native`.
+
+    keeps: whether a node with these inputs is recorded even if its results are known. Its results then count as unknown.
     """
 
     accepts: Callable[..., bool]
     method: str
     spatial: bool
     stored: Optional[Tuple[int, ...]] = None
+    keeps: Callable[[Sequence[Any]], bool] = lambda inputs: False
 
 
 def native(

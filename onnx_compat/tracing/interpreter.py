@@ -268,7 +268,8 @@ class Interpreter:
         `composed` itself is returned in these cases:
 
         - The shim has no native for the operator, or the native does not accept the node.
-        - A result in `composed`, up to the last output that is read, is known or is not a Tensor.
+        - A result in `composed`, up to the last output that is read, is not a Tensor.
+        - Such a result is known, and the native does not keep the node.
 
         A symbolic size that depends on nodes of the meaning is replaced by a size of the native's result. Dead code
         elimination drops the nodes of the meaning.
@@ -279,7 +280,9 @@ class Interpreter:
         read = _drop_unread_outputs(node, graph)
         wanted = max((k for k, name in enumerate(read.outputs) if name), default=0) + 1
         results = composed[:wanted]
-        if any(not isinstance(value, Tensor) or value.known for value in results):
+        if not all(isinstance(value, Tensor) for value in results):
+            return composed
+        if any(value.known for value in results) and not native.keeps(inputs):
             return composed
         if not _is_accepted(native, read, inputs, attributes):
             return composed

@@ -146,15 +146,20 @@ def order_with_axes(order: Order, axes: Sequence[int], rank: int) -> Order:
 def reshape_orders(before: Sequence[Extent], order: Order, after: Sequence[Extent]) -> Tuple[Order, Order]:
     """Return (order in which a reshape reads its operand, order in which its result is stored).
 
-    `before` and `after` are the shapes, with equal numbers of elements. `order` is the storage order of the operand.
-    The axes are divided into groups with equal products. [N, C, H, W] -> [N, g, C/g, H*W] has the groups N -> N;
-    C -> g, C/g; H, W -> H*W. Axes of size 1 are in no group.
+    `before` and `after` are the shapes, with equal numbers of elements. `order` is the storage order of the operand. In
+    the result, None is the logical order.
 
-    - `order` is None: both results are None, the logical order.
-    - The axes of `before` in each group are contiguous in storage: both orders have the groups as they are stored. The
-      axes of a group follow each other in logical order. Example: [2, 4, 5, 6] in (0, 2, 3, 1) -> [2, 2, 2, 30] gives
-      (0, 2, 3, 1) and (0, 3, 1, 2).
-    - Otherwise: the pair that `_image_orders` returns.
+    The axes are divided into groups with equal products. [N, C, H, W] -> [N, g, C/g, H*W] has the groups N -> N;
+    C -> g, C/g; H, W -> H*W.
+
+    - `order` is None: (None, None).
+    - The axes of `before` in each group are contiguous in storage: the groups keep their storage sequence in both
+      orders. Inside a group, the axes are in logical order. Example: [2, 4, 5, 6] in (0, 2, 3, 1) -> [2, 2, 2, 30]
+      gives (0, 2, 3, 1) and (0, 3, 1, 2).
+    - Otherwise: the orders of `_image_orders` if the result can be an image in channels last, else (None, None).
+
+    Axes of size 1 are in no group. In a new order, such an axis is before the first stored axis of a higher number, or
+    last.
     """
     if order is None:
         return None, None

@@ -65,7 +65,7 @@ def with_bound() -> Any:
     return model([node("Neg", ["low"], ["n"], name="neg"), clip], [*ROWS, value("low", [])], [value("y"), value("n")])
 
 
-def layer_norm() -> Any:
+def with_normalization() -> Any:
     """Return a LayerNormalization, which older opsets compose of several operators, and operators of other domains."""
     scaler = node("Scaler", ["n"], ["y"], domain="ai.onnx.ml", name="scale", offset=[0.0], scale=[2.0])
     nodes = [node("LayerNormalization", ["x", "w"], ["n"], name="norm"), scaler]
@@ -73,7 +73,9 @@ def layer_norm() -> Any:
     return model(nodes, ROWS, [value("y", None)], {"w": np.ones(3, np.float32)}, 17, ml)
 
 
-MODELS = {build.__name__: build for build in (in_branches, with_function, with_axes, with_bound, layer_norm)}
+MODELS = {
+    function.__name__: function for function in (in_branches, with_function, with_axes, with_bound, with_normalization)
+}
 
 
 def written_operators(path: Path) -> Dict[str, int]:

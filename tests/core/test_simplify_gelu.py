@@ -33,18 +33,12 @@ def network(*gelu: Tuple[str, str, str], count: int = 1, other_nodes: int = 60, 
     return example(*nodes, shape=("N", 2, 3), w=np.arange(4.0).reshape(2, 2, 1), **used)
 
 
-def replace_node(position: int, *node: str) -> Any:
+def replace(position: int, *node: str) -> Any:
     return (*GELU[:position], node, *GELU[position + 1 :])
 
 
 @pytest.mark.parametrize(
-    "gelu",
-    [
-        GELU,
-        replace_node(2, "Add", "one e", "a"),
-        replace_node(3, "Mul", "a x", "m"),
-        replace_node(4, "Mul", "h m", "g"),
-    ],
+    "gelu", [GELU, replace(2, "Add", "one e", "a"), replace(3, "Mul", "a x", "m"), replace(4, "Mul", "h m", "g")]
 )
 def test_the_last_factor_of_a_gelu_stays(gelu: Any) -> None:
     assert run_pass(input_scales, network(*gelu))[1] == 0
@@ -53,11 +47,11 @@ def test_the_last_factor_of_a_gelu_stays(gelu: Any) -> None:
 @pytest.mark.parametrize(
     ("gelu", "constants"),
     [
-        (replace_node(0, "Mul", "x r", "d"), {"r": 1 / ROOT}),
-        (replace_node(4, "Div", "m h", "g"), {"h": 2.0}),
-        (replace_node(1, "Tanh", "d", "e"), {}),
-        (replace_node(2, "Sub", "e one", "a"), {}),
-        (replace_node(3, "Mul", "d a", "m"), {}),
+        (replace(0, "Mul", "x r", "d"), {"r": 1 / ROOT}),
+        (replace(4, "Div", "m h", "g"), {"h": 2.0}),
+        (replace(1, "Tanh", "d", "e"), {}),
+        (replace(2, "Sub", "e one", "a"), {}),
+        (replace(3, "Mul", "d a", "m"), {}),
         (GELU, {"h": 0.75}),
         (GELU, {"one": 2.0}),
         (GELU, {"r": 2.0}),

@@ -34,7 +34,7 @@ def test_a_cell_of_the_gate_executes_some_pages() -> None:
     assert PAGES or CELL.tier != "gate"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: getattr(page, "stem", "none"))
 def test_the_blocks_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))

@@ -157,4 +157,5 @@ def bits_to_float(code: Any, dtype: DType) -> Any:
     is_special = e.equal(power, (1 << exponent) - 1)
     special = e.where(e.equal(fraction, 0), lift(np.inf, dtype), lift(np.nan, dtype))
     number = e.where(is_special, special, number)
-    return e.where(code < 0, e.neg(number), number)
+    # a factor, because the Where of some runtimes loses the sign of a zero
+    return number * e.where(code < 0, lift(-1.0, dtype), lift(1.0, dtype))

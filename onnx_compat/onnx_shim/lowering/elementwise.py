@@ -70,7 +70,7 @@ class ElementwiseLowering(Calls):
     asinh = _unary("Asinh", functions.asinh)
     acosh = _unary("Acosh", functions.acosh)
     atanh = _unary("Atanh", functions.atanh)
-    erf = _unary("Erf", functions.erf)
+    _erf = _unary("Erf", functions.erf)
     sigmoid = _unary("Sigmoid", functions.sigmoid)
     _floor = _unary("Floor", functions.floor)
     _ceil = _unary("Ceil", functions.ceil)
@@ -88,6 +88,10 @@ class ElementwiseLowering(Calls):
         root = self.call("Sqrt", [x])
         is_infinite = None if self.has_behaviour("Sqrt", x.dtype) else self.less(self.scalar(x.dtype.max, x.dtype), x)
         return root if is_infinite is None else self.where(is_infinite, x, root)
+
+    def erf(self, x: Value) -> Value:
+        value = self._erf(x)
+        return value if self.has_behaviour("Erf", x.dtype) else self.where(self.is_nan(x), x, value)
 
     def floor(self, x: Value) -> Value:
         return self._unless_whole(x, self._floor(x), "Floor")

@@ -2,7 +2,10 @@
 
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
+import numpy as np
+
 from onnx_compat.ir import dtypes
+from onnx_compat.ir.dtypes import DType
 from onnx_compat.onnx_shim.graph_builder import Value
 from onnx_compat.onnx_shim.lowering.base import EXACT, WRAPPING, without_axes
 from onnx_compat.onnx_shim.lowering.shape import ShapeLowering
@@ -195,12 +198,35 @@ class IndexingLowering(ShapeLowering):
     def first_in_order(self, x: Value, count: Value, axis: int, largest: bool) -> Tuple[Value, Value]:
         """Return the largest or smallest elements along an axis in order, and their indices.
 
-        `count`: the number of elements, as an int64 vector of length 1.
+        - count: the number of elements, as an int64 vector of length 1.
+        - largest: whether the largest elements come first; otherwise the smallest.
+
+        Raises UnsupportedError if the target lacks TopK for every dtype that holds x.
+        """
+        rows = [k for k, size in enumerate(x.shape) if k != axis and not size]
+        if not rows or self.offer.is_reliable("TopK of no rows"):
+            return self._sorted_start(x, count, axis, largest)
+        for k in rows:
+            x = self.append_number(x, 0, k)
+        first, last, axes = (self.vector(numbers) for numbers in ([0] * len(rows), [-1] * len(rows), rows))
+        shape = [None if k in rows else size for k, size in enumerate(x.shape)]
+        shape[axis] = _known_count(count)
+        values, indices = (
+            self.call("Slice", [result], [first, last, axes], WRAPPING, shape=shape)
+            for result in self._sorted_start(x, count, axis, largest)
+        )
+        return values, indices
+
+    def _sorted_start(self, x: Value, count: Value, axis: int, largest: bool) -> Tuple[Value, Value]:
+        """Return the results of `first_in_order` by one TopK: a target may demand that the other axes are not empty.
+
+        - count: the number of elements, as an int64 vector of length 1.
+        - largest: whether the largest elements come first; otherwise the smallest.
 
         Raises UnsupportedError if the target lacks TopK for every dtype that holds x.
         """
         shape = list(x.shape)
-        shape[axis] = int(count.array[0]) if count.array is not None else None
+        shape[axis] = _known_count(count)
         keys = self._sortable(x)
         for kind in self.kinds(keys.dtype, EXACT):
             types = [(kind, shape), (dtypes.int64, shape)]
@@ -226,6 +252,9 @@ class IndexingLowering(ShapeLowering):
     def _arg(self, operator: str, x: Value, axis: int) -> Value:
         shape = without_axes(x.shape, [axis])
         keys = self._sortable(x)
+        if not keys.shape[axis] and not self.offer.is_reliable("empty " + operator):
+            # an element that is chosen only if there is no other one: the first of equal numbers is chosen
+            keys = self.append_number(keys, end_of_range(keys.dtype, operator == "ArgMin"), axis)
         results = self.attempt(operator, [keys], result=dtypes.int64, shape=shape, axis=axis, keepdims=0)
         if results is not None:
             return results
@@ -253,3 +282,15 @@ class IndexingLowering(ShapeLowering):
 
 def _only(shape: Sequence[int]) -> Tuple[Optional[int], ...]:
     return tuple(None if size == -1 else size for size in shape)
+
+
+def end_of_range(dtype: DType, is_highest: bool) -> Any:
+    """Return the lowest number of a dtype, or the highest if `is_highest`: an infinity for floats."""
+    if dtype.kind == "f":
+        return np.inf if is_highest else -np.inf
+    return dtype.max if is_highest else dtype.min
+
+
+def _known_count(count: Value) -> Optional[int]:
+    """Return the number in an int64 vector of length 1; None if it is not known."""
+    return int(count.array[0]) if count.array is not None else None

@@ -7,7 +7,7 @@ import numpy as np
 from onnx_compat.ir import dtypes
 from onnx_compat.onnx_shim.graph_builder import Value
 from onnx_compat.onnx_shim.lowering.base import EXACT, WRAPPING
-from onnx_compat.onnx_shim.lowering.indexing import IndexingLowering
+from onnx_compat.onnx_shim.lowering.indexing import IndexingLowering, end_of_range
 
 __all__ = ["ReductionLowering"]
 
@@ -133,11 +133,9 @@ class ReductionLowering(IndexingLowering):
 
     def _with_neutral_element(self, operator: str, x: Value, axes: Sequence[int]) -> Value:
         """Return x with a neutral element at the end of each reduced axis whose length may be 0."""
-        neutral = self.scalar(_neutral(operator, x.dtype), x.dtype)
         for axis in axes:
             if x.shape[axis] is None:
-                sizes = [self.dim(x, k) if k != axis else 1 for k in range(x.rank)]
-                x = self.concat([x, self.expand(neutral, sizes)], axis)
+                x = self.append_number(x, _neutral(operator, x.dtype), axis)
         return x
 
     # -- softmax -------------------------------------------------------------------------------------------------------
@@ -155,7 +153,8 @@ class ReductionLowering(IndexingLowering):
         if not x.rank:
             return self.flat_result(self._along_axis(operator, self.flat(x), 0))
         if axis == x.rank - 1 or self.offer.opset >= 13:
-            return self.call(operator, [x], axis=axis)
+            results = self.attempt(operator, [x], behaviour=operator, axis=axis)
+            return self.call(operator, [x], axis=axis) if results is None else results
         order = [*(k for k in range(x.rank) if k != axis), axis]
         moved = self.call(operator, [self.transpose(x, order)], axis=x.rank - 1)
         return self.transpose(moved, [order.index(k) for k in range(x.rank)])
@@ -173,7 +172,4 @@ def _neutral(operator: str, dtype: Any) -> Any:
     """Return the result of a reduction without elements."""
     if operator in _NEUTRAL:
         return _NEUTRAL[operator]
-    is_largest = operator == "ReduceMin"
-    if dtype.kind == "f":
-        return np.inf if is_largest else -np.inf
-    return dtype.max if is_largest else dtype.min
+    return end_of_range(dtype, operator == "ReduceMin")

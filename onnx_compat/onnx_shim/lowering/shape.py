@@ -74,6 +74,11 @@ class ShapeLowering(DivisionLowering):
         shape[axis] = None if None in sizes else sum(size or 0 for size in sizes)
         return self.call("Concat", list(xs), ladder=WRAPPING, shape=shape, axis=axis)
 
+    def append_number(self, x: Value, number: Any, axis: int) -> Value:
+        """Return x with one more entry at the end of an axis. `number`: the value of its elements."""
+        sizes = [self.dim(x, k) if k != axis else 1 for k in range(x.rank)]
+        return self.concat([x, self.expand(self.scalar(number, x.dtype), sizes)], axis)
+
     # -- slices --------------------------------------------------------------------------------------------------------
     def slice(self, x: Value, starts: Sizes, ends: Sizes, steps: Sequence[int]) -> Value:
         axes = [axis for axis in range(x.rank) if not self._is_whole(x, starts, ends, steps, axis)]

@@ -3,7 +3,7 @@
     Add(MatMul(a, b), c)     =>  Gemm(a, b, c)
     Gemm(Transpose(a), b)    =>  Gemm(a, b) with transA; also the second operand
 
-Conditions: `a` and `b` have rank 2 and type float16, float or double; `c` has rank 2 or less, and broadcasts to the
+Conditions: `a` and `b` have rank 2 and type float16, float or double; `c` has rank 1 or 2, and broadcasts to the
 product; nothing else reads the values in between.
 """
 
@@ -27,7 +27,15 @@ def _example() -> Any:
 
 @model_pass("gemm_bias", "Add(MatMul(a, b), c) => Gemm(a, b, c)", _example)
 def gemm_bias(draft: GraphDraft) -> int:
-    """Join each product of two matrices in `draft` with the Add that reads it. Return the number of removed nodes."""
+    """Replace each Add(MatMul(a, b), c) of `draft` by Gemm(a, b, c). Return the number of removed nodes.
+
+    The rewrite holds under these conditions:
+
+    - a and b are matrices of float16, float32 or float64.
+    - c has rank 1 or 2, and broadcasts to the product.
+    - Only the Add reads the product.
+    - The opset of the draft is 7 or later.
+    """
     count = 0
     for node in list(draft.nodes):
         if node.operator != "Add" or draft.opset < 7:

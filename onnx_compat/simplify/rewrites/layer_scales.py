@@ -35,7 +35,10 @@ def _example() -> Any:
 
 @model_pass("layer_scales", "BatchNormalization(Conv(x, w, b)) => Conv(x, f*w, f*b + s); also Mul, Add", _example)
 def layer_scales(draft: GraphDraft) -> int:
-    """Fold scales and shifts into layers. Return their number. Each rewrite removes a node."""
+    """Fold scales and shifts of channels into the layer before them. Return the number of removed nodes.
+
+    A scale or shift is a Mul, Div, Add, Sub or BatchNormalization that reads the layer's result.
+    """
     count = 0
     for node in list(draft.nodes):
         for operand in dict.fromkeys(node.inputs[:2]):

@@ -24,7 +24,6 @@ from onnx_compat_tflite import features
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.allocation import allocate
 from onnx_compat_tflite.build import build
-from onnx_compat_tflite.describe import describe_file
 from onnx_compat_tflite.emitter import TFLiteEmitter
 from onnx_compat_tflite.file_ports import (
     draws_from_seed,
@@ -44,10 +43,9 @@ from onnx_compat_tflite.file_validation import validate_file
 from onnx_compat_tflite.kernels import Kernels
 from onnx_compat_tflite.node_ops import NamedValues, preview_model
 from onnx_compat_tflite.passes import GRAPH, PROGRAM
-from onnx_compat_tflite.quantize import SCHEMES, quantize, scheme_of
+from onnx_compat_tflite.quantize.schemes import SCHEMES, scheme_of
 from onnx_compat_tflite.runtime import InterpretedModel, Precautions
 from onnx_compat_tflite.signatures import extract_signature, join_models
-from onnx_compat_tflite.tensor_dump import TensorDump
 
 __all__ = ["SHIM", "TFLiteShim"]
 
@@ -138,6 +136,9 @@ class TFLiteShim(Shim):
         return True
 
     def quantize(self, path: str, form: str, how: Quantization) -> None:
+        # loaded here: it takes memory that a conversion without quantisation does not need
+        from onnx_compat_tflite.quantize.rewrite import quantize
+
         quantize(path, how, self._runtime(), self._kernels, self.check_loads)
 
     def check_loads(self, path: str) -> None:
@@ -196,9 +197,13 @@ class TFLiteShim(Shim):
         return compiled, inputs, outputs
 
     def describe(self, path: str, form: str) -> Description:
+        from onnx_compat_tflite.describe import describe_file  # not needed to convert
+
         return describe_file(path)
 
     def look_inside(self, path: str, form: str) -> OpenedFile:
+        from onnx_compat_tflite.tensor_dump import TensorDump  # not needed to convert
+
         return TensorDump(self._runtime(), path)
 
     def _open_model(

@@ -13,7 +13,8 @@ from onnx_compat_tflite import features
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.features import kernels
 from onnx_compat_tflite.kernels import Kernels
-from onnx_compat_tflite.quantize import SCHEMES, blocks, library, weights
+from onnx_compat_tflite.quantize import blocks, library, weights
+from onnx_compat_tflite.quantize.schemes import SCHEMES
 
 import onnx_compat
 from onnx_compat.discovery.child_process import ChildResult

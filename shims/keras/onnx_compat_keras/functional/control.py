@@ -171,7 +171,10 @@ class Control(Shape):
         return [self.open_sizes(result, spec) for result, spec in zip(after, specs)]
 
     def join(self, scopes: Sequence[Scope]) -> List[Known]:
-        """Return the constants that the scopes have as inputs, each once, in the order of the names of the inputs."""
+        """Return the constants that bodies with these scopes take as inputs (see `Scope`), without duplicates.
+
+        They are sorted by the names of the inputs. The scopes stay unchanged.
+        """
         constants: Dict[int, Known] = {}
         for scope in scopes:
             constants.update({key: known for key, (known, _) in (scope.lifted or {}).items()})

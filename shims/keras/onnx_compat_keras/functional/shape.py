@@ -162,12 +162,12 @@ class Shape(Computed):
     def _can_concatenate(self, parts: List[Handle], axis: int) -> bool:
         """Whether a Concatenate layer can join the tensors `parts` along `axis`.
 
-        It can join float tensors whose shapes are equal except along `axis`. An unknown size equals any other unknown
-        size. Returns False in these cases:
+        It can join float tensors whose shapes are equal except along `axis`. An unknown size equals only another
+        unknown size. Returns False in these cases:
 
         - `axis` is 0.
         - A tensor occurs twice in `parts`.
-        - The tensors are no floats: the layer declares float32, the dtype of its policy, for its result.
+        - The tensors are not floats. A layer has a float policy, here float32, and declares it for its result.
         """
         if self.out.dtype.kind != "f" or len({id(part) for part in parts}) < len(parts) or axis == 0:
             return False

@@ -188,8 +188,11 @@ def _merge_duplicates(
 ) -> Tuple[Handle, Handle]:
     """Sort the rows of `values` by descending row index, and merge the rows of equal index. Return (rows, new indices).
 
+    `reduction` is "mul", "max", "min" or "none". For "none", the result is the last update of the index. "add" is not
+    implemented: `_sum_rows` adds rows of equal index without a merge.
+
     The number of rows does not change. Of the rows of equal index, the first holds the result, and the others get the
-    index `count`. For the reduction none, the result is the last update of the index.
+    index `count`.
     """
     total = runtime_sizes.scalar(builder, builder.dim(row_indices, 0))
     reversed_indices = slicing.reverse(builder, row_indices, [0])

@@ -3,8 +3,3 @@
 `weights` and `products` store weights in fewer bits, and need no other package. `library` calls ai-edge-quantizer, for
 operators that compute with integers. `ranges` calibrates: it measures the ranges of the activations.
 """
-
-from onnx_compat_tflite.quantize.rewrite import quantize
-from onnx_compat_tflite.quantize.schemes import SCHEMES, scheme_of
-
-__all__ = ["SCHEMES", "quantize", "scheme_of"]

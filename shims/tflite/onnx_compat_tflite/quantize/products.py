@@ -13,10 +13,9 @@ from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.features import multiplies_int4
 from onnx_compat_tflite.kernels import Kernels
 from onnx_compat_tflite.quantize import weights
+from onnx_compat_tflite.quantize.schemes import PRODUCTS
 
-__all__ = ["KIND", "pack"]
-
-KIND = "dynamic-int4"
+__all__ = ["pack"]
 
 _LARGEST = 7
 #: The kernels accept block lengths that are a multiple of this.
@@ -38,7 +37,7 @@ def pack(model: fb.ModelSpec, block: Optional[int], kernels: Kernels) -> None:
     """
     if block is not None and block % _BLOCK_UNIT:
         raise UnsupportedError(
-            "the kernels of '%s' accept no blocks of %d" % (KIND, block), hint="give a multiple of %d" % _BLOCK_UNIT
+            "the kernels of '%s' accept no blocks of %d" % (PRODUCTS, block), hint="give a multiple of %d" % _BLOCK_UNIT
         )
     if not kernels.has("FULLY_CONNECTED", 13):
         raise UnsupportedError(

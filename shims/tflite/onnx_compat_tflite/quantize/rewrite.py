@@ -14,7 +14,7 @@ from onnx_compat_tflite.kernels import Kernels
 from onnx_compat_tflite.quantize import library, products
 from onnx_compat_tflite.quantize.integer_ports import store_ports
 from onnx_compat_tflite.quantize.ranges import HUGE, Ranges, measure_ranges
-from onnx_compat_tflite.quantize.schemes import KEY, SCHEMES
+from onnx_compat_tflite.quantize.schemes import KEY, PRODUCTS, SCHEMES
 from onnx_compat_tflite.quantize.trial import run_once
 from onnx_compat_tflite.quantize.weights import store, store_gates
 
@@ -50,7 +50,7 @@ def quantize(path: str, how: Quantization, runtime: Runtime, kernels: Kernels, c
         model = library.quantize_with_library(model, kind, ranges)
         store_gates(model)
         store_ports(model, how.input_type, how.output_type)
-    elif kind == products.KIND:
+    elif kind == PRODUCTS:
         products.pack(model, how.block, kernels)
     else:
         store(model, kind, how.block, kernels)

@@ -4,15 +4,17 @@ from typing import Optional
 
 from onnx_compat.shim import Scheme
 from onnx_compat_tflite import flatbuffer as fb
-from onnx_compat_tflite.quantize import products
 
-__all__ = ["KEY", "MODELS_OWN", "SCHEMES", "scheme_of"]
+__all__ = ["KEY", "MODELS_OWN", "PRODUCTS", "SCHEMES", "scheme_of"]
+
+#: The kind of the scheme whose products are computed with int4 weights (see `products`).
+PRODUCTS = "dynamic-int4"
 
 SCHEMES = (
     Scheme("float16", "weights as float16", fidelity=30),
     Scheme("weights-int8", "weights as int8, computed with as float32", fidelity=10, blocks=True),
     Scheme("weights-int4", "weights as int4, computed with as float32", fidelity=5, blocks=True),
-    Scheme(products.KIND, "weights of products as int4, and products of integers", fidelity=5, blocks=True),
+    Scheme(PRODUCTS, "weights of products as int4, and products of integers", fidelity=5, blocks=True),
     Scheme("dynamic", "weights as int8, and products of integers; other values are float32", fidelity=10),
     Scheme("int8", "weights and values as int8", fidelity=10, calibrated=True, port_types=("int8", "uint8")),
     Scheme("int16x8", "weights as int8, values as int16", fidelity=10, calibrated=True, port_types=("int16",)),

@@ -215,9 +215,14 @@ class QuantizedRegion:
     def _signed_integers(self, index: int, parameters: QuantParams) -> int:
         """Return the index of a signed integer tensor with a scale, for the integer tensor `index` of the model.
 
-        `parameters` are those of a DequantizeLinear of the model's tensor. The result is the model's tensor itself,
-        which gets a scale, or a new tensor. At the first use, the operators that compute the result are recorded for
-        `finish`.
+        `parameters` are those of a DequantizeLinear that reads the model's tensor. The result has the same real
+        numbers.
+
+        - The model's tensor itself gets the scale if `parameters` are signed, and only CASTs read it. It must also be
+          an input of the subgraph, or be written by a QuantizeLinear.
+        - Otherwise the result is a new tensor.
+
+        At the first use, the operators that compute the result are recorded for `finish`.
         """
         if index not in self._signed:
             outer = self._target
