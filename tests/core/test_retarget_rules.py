@@ -236,6 +236,7 @@ def test_constants_are_shared_and_unread_ones_removed() -> None:
     assert [entry.op_type for entry in proto.graph.node] == ["ReduceMean", "ReduceMax"]
     assert not proto.graph.initializer
     assert plan.counts[RESPELLED] == 3  # the Constant is left out
+    assert [entry.operators for entry in plan.nodes] == [(), ("ReduceMean",), ("ReduceMax",)]
     retarget_in_place(proto, 18)
     assert len(proto.graph.initializer) == 2
     assert all(len(entry.input) == 2 for entry in proto.graph.node)

@@ -107,6 +107,10 @@ QUANTITIES = [
     Quantity("docs/how/specialisation.md", "keeps the 32 plans", "onnx_compat/execution/plan_cache.py", r"^MOST_PLANS = (\d+)"),
     Quantity("docs/how/simplification.md", "1.1 by default", "onnx_compat/simplify/simplification.py", r"^GROWTH = (\S+)"),
     Quantity("docs/how/simplification.md", "64 KiB are always allowed", "onnx_compat/simplify/size_budget.py", r"^SLACK = (\d+) "),
+    Quantity(
+        "docs/how/simplification.md", "at most 2 % of the nodes",
+        "onnx_compat/simplify/rewrites/input_scales.py", r"^_LARGEST_SHARE = (\S+)",
+    ),
     Quantity("docs/how/simplification.md", "From IR version 4 on", "onnx_compat/simplify/simplification.py", r"ir_version >= (\d)"),
     Quantity("docs/matrix.md", "After 100 lost processes", "matrix/cells.py", r"--max-worker-restart=(\d+)"),
     Quantity("docs/matrix.md", "each opset from 7 on", "matrix/matrix.toml", r'^"1\.2\.3" = (\d+)$'),
