@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Dict, FrozenSet, List, Mapping, NamedTupl
 from onnx_compat.errors import UnsupportedError
 from onnx_compat.model.names import Names
 from onnx_compat.model.versions import NEWEST, normalise
-from onnx_compat.retarget import formats, sequence_maps
+from onnx_compat.retarget import carried_sequences, formats, sequence_maps
 from onnx_compat.retarget.calls import called_functions, describe_lost_parts, omitted_inputs
 from onnx_compat.retarget.defaults import fix_defaults, needed_defaults, replaceable_inputs
 from onnx_compat.retarget.inferred_facts import ModelFacts, NodeFacts, infer_facts
@@ -56,6 +56,8 @@ def retarget_in_place(
     source_ir = model.ir_version
     is_before_maps = source.get("", 0) >= sequence_maps.BEGIN > target.get("", 0)
     expanded = sequence_maps.expand_sequence_maps(model, Names(names_used(model))) if is_before_maps else []
+    if source.get("", 0) >= carried_sequences.BEGIN > target.get("", 0) >= carried_sequences.FIRST:
+        expanded += carried_sequences.write_sequences_as_tensors(model, Names(names_used(model)))
     retargeting = _Retargeting(model, opset, source, target, compose)
     keys = [function_key(function) for function in model.functions]
     retargeting.inline({key for key in keys if inline or ir < formats.FUNCTIONS or (ir < formats.OVERLOADS and key[2])})
