@@ -7,7 +7,7 @@ module serve conversions to ONNX. Sizes of their results are sizes of recorded v
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from onnx_compat import primitives as p
-from onnx_compat.ir.dims import Extent, is_static
+from onnx_compat.ir.dims import is_static
 from onnx_compat.ir.dtypes import int64
 from onnx_compat.ops.random import dropout_at_run_time
 from onnx_compat.ops.resize import resize_at_run_time
@@ -52,17 +52,29 @@ def _clamp(bound: Any, size: Any, forward: Tensor) -> Any:
 
 
 def _pad(inputs: Inputs, attributes: Attributes) -> List[Tensor]:
-    """Return [the padded data]. The pads must not be negative."""
+    """Return [the padded data]. A negative pad crops: after the padding by a constant, and before that by elements."""
     data, pads, value, axes = _pad_list(inputs, 4)
     assert pads is not None  # an input of every Pad
     count = data.rank if axes is None else axes.shape[0]
     before, after = p.split(pads, 0, [count, count])
-    sides: List[List[Extent]] = []
-    for side in (before, after):
-        chosen = [_choose(_matches(axes, side, axis, data.rank), side) for axis in range(data.rank)]
-        sides.append([_count_to(length).shape[0] for length in chosen])
-    fill = None if value is None else p.reshape(value, ())
-    return [p.pad(data, sides[0], sides[1], mode=attributes.get("mode", "constant"), value=fill)]
+    low, high = (
+        [_choose(_matches(axes, side, axis, data.rank), side) for axis in range(data.rank)] for side in (before, after)
+    )
+    mode = attributes.get("mode", "constant")
+    if mode != "constant":
+        data = _crop(data, low, high)
+    sides = [[_count_to(length).shape[0] for length in lengths] for lengths in (low, high)]
+    data = p.pad(data, sides[0], sides[1], mode=mode, value=None if value is None else p.reshape(value, ()))
+    return [_crop(data, low, high) if mode == "constant" else data]
+
+
+def _crop(data: Tensor, low: Sequence[Any], high: Sequence[Any]) -> Tensor:
+    """Remove elements from the start and the end of each axis: as many as a negative entry of `low` and `high` says."""
+    for axis, (before, after) in enumerate(zip(low, high)):
+        first: Any = p.maximum(0 - before, 0)
+        count = lift(data.shape[axis], int64) - first - p.maximum(0 - after, 0)
+        data = p.take(data, _count_to(count) + first, axis)
+    return data
 
 
 def _resize(inputs: Inputs, attributes: Attributes) -> List[Tensor]:

@@ -78,10 +78,11 @@ def test_bounds_axes_and_steps_of_a_slice(bounds: Any, is_open: bool) -> None:
 
 
 @pytest.mark.parametrize("mode", ["constant", "edge", "reflect"])
+@pytest.mark.parametrize("first", [0, -1])
 @pytest.mark.parametrize("axes", [[2, -3], [-2]])
-def test_axes_and_sizes_of_a_pad(axes: Any, mode: str) -> None:
+def test_axes_and_sizes_of_a_pad(axes: Any, first: int, mode: str) -> None:
     require_opset(18)
-    feed = {"x": X, "p": np.arange(2 * len(axes)), "v": np.asarray(7, np.float32), "a": np.asarray(axes)}
+    feed = {"x": X, "p": np.arange(first, first + 2 * len(axes)), "v": np.asarray(7, np.float32), "a": np.asarray(axes)}
     agree(build(node("Pad", ["x", "p", "v", "a"], ["y"], mode=mode), feed, 18), 9, feed)
 
 
