@@ -69,7 +69,7 @@ def _pad(inputs: Inputs, attributes: Attributes) -> List[Tensor]:
 
 
 def _crop(data: Tensor, low: Sequence[Any], high: Sequence[Any]) -> Tensor:
-    """Remove elements from the start and the end of each axis: as many as a negative entry of `low` and `high` says."""
+    """Return data without elements at both ends of each axis: as many as negative entries of `low` and `high` say."""
     for axis, (before, after) in enumerate(zip(low, high)):
         first: Any = p.maximum(0 - before, 0)
         count = lift(data.shape[axis], int64) - first - p.maximum(0 - after, 0)
