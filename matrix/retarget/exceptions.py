@@ -1,10 +1,14 @@
-"""Declared exceptions: tests of other converters' suites that fail with ours in place, each with its reason."""
+"""Declared exceptions, each with its reason.
+
+- Tests of other converters' suites that fail with ours in place.
+- Operators that older opsets cannot express, whose node cases are refused.
+"""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Dict, NamedTuple
+from typing import Dict, List, NamedTuple
 
 from matrix.data import ROOT
 
@@ -13,7 +17,18 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["DECLARED", "FORM", "KINDS", "MORE", "REFUSED", "Exceptions", "Reason", "load_exceptions"]
+__all__ = [
+    "DECLARED",
+    "FORM",
+    "KINDS",
+    "MORE",
+    "REFUSED",
+    "Exceptions",
+    "Inexpressible",
+    "Reason",
+    "load_exceptions",
+    "load_inexpressible",
+]
 
 DECLARED = ROOT / "matrix" / "retarget" / "exceptions.toml"
 
@@ -31,6 +46,14 @@ class Reason(NamedTuple):
 
     kind: str
     text: str
+
+
+class Inexpressible(NamedTuple):
+    """An operator that no opset below `before` can express, and the reason: which operator would be needed."""
+
+    operator: str
+    before: int
+    reason: str
 
 
 Exceptions = Dict[str, Dict[str, Reason]]
@@ -51,3 +74,8 @@ def load_exceptions(path: Path = DECLARED) -> Exceptions:
             )
         exceptions.setdefault(entry["suite"], {}).update(dict.fromkeys(entry["tests"], reason))
     return exceptions
+
+
+def load_inexpressible(path: Path = DECLARED) -> List[Inexpressible]:
+    """Return the operators that the TOML file `path` declares as inexpressible in older opsets."""
+    return [Inexpressible(**entry) for entry in tomllib.loads(path.read_text(encoding="utf-8"))["inexpressible"]]

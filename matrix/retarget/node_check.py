@@ -68,7 +68,7 @@ def convert_case(case: Case, converter: str, opset: int) -> Tuple[str, str]:
     try:
         result = _BY[converter](source, opset)
     except Exception as error:  # noqa: BLE001 (each converter has errors of its own)
-        return REFUSED, "%s: %s" % (type(error).__name__, error)
+        return REFUSED, describe_refusal(error)
     versions = {entry.domain: entry.version for entry in result.opset_import}
     if versions.get("", versions.get("ai.onnx", opset)) != opset:
         return REFUSED, "the result has opset %s" % versions
@@ -80,6 +80,12 @@ def convert_case(case: Case, converter: str, opset: int) -> Tuple[str, str]:
             return UNTYPED, "the source is invalid"
         return INVALID, str(error)
     return run(case, result)
+
+
+def describe_refusal(error: Exception) -> str:
+    """Return an error of a converter as text. It begins with the refused operator, or else with the error's class."""
+    subject = getattr(error, "operator", None) or type(error).__name__
+    return "%s: %s" % (subject, getattr(error, "reason", error))
 
 
 def is_valid(model: Model) -> bool:

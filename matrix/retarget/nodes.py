@@ -6,12 +6,15 @@ import argparse
 from collections import Counter
 from typing import List
 
+from matrix.retarget.exceptions import load_inexpressible
 from matrix.retarget.outcomes import (
+    BY_REFERENCE,
     CONVERTERS,
     CRASHED,
     NEVER,
     OF_NODES,
     OURS,
+    REFUSED,
     RIGHT,
     SHARE_AIM,
     UNTYPED,
@@ -31,7 +34,9 @@ OPSETS = (9, 11, 13, 15, 17, 18, 21, 23, 25)
 def measure(options: argparse.Namespace) -> Result:
     """Convert the cases to each target opset with each converter, and run the results.
 
-    Return an entry for each converter and opset, with the counts of the outcomes.
+    Return an entry for each converter and opset, with the counts of the outcomes. An entry of this project also has
+    `refused`: operator -> the number of cases that are not right. For other outcomes than REFUSED, the outcome is in
+    the operator's place.
     """
     result = Result()
     cases = newest_cases(options.case)[:: options.every]
@@ -39,15 +44,19 @@ def measure(options: argparse.Namespace) -> Result:
         for opset in options.opset or OPSETS:
             tasks = ({"case": list(case), "converter": converter, "opset": opset} for case in cases)
             counted: Counter[str] = Counter()
+            refused: Counter[str] = Counter()
             for case, (outcome, detail) in zip(cases, ask_all("node_check", tasks, options.jobs)):
                 counted[outcome] += 1
                 if outcome not in (RIGHT, UNTYPED):
                     about = {"converter": converter, "opset": opset, "case": case.name}
                     result.details.append({**about, "outcome": outcome, "detail": detail})
-            entry = {"converter": converter, "opset": opset, "counts": dict(counted)}
+                if outcome not in (RIGHT, BY_REFERENCE, UNTYPED):
+                    refused[detail.partition(": ")[0] if outcome == REFUSED else outcome] += 1
+            entry: Entry = {"converter": converter, "opset": opset, "counts": dict(counted)}
             result.entries[entry_key(converter, opset)] = entry
             print(line(entry), flush=True)
             if converter == OURS:
+                entry["refused"] = dict(sorted(refused.items()))
                 result.misses += misses(entry)
     return result
 
@@ -80,4 +89,8 @@ def misses(entry: Entry) -> List[str]:
     texts = ["opset %d: %d %s" % (entry["opset"], counts[name], name) for name in NEVER if counts.get(name)]
     if percentage(entry) < 100 * SHARE_AIM:
         texts.append("opset %d: %.1f %% are right" % (entry["opset"], percentage(entry)))
+    declared = {known.operator for known in load_inexpressible() if entry["opset"] < known.before}
+    for operator, count in entry.get("refused", {}).items():
+        if operator not in declared and operator not in NEVER:
+            texts.append("opset %d: %d cases of %s have no declared reason" % (entry["opset"], count, operator))
     return texts

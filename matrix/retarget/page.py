@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
-from matrix.retarget.exceptions import Exceptions, load_exceptions
+from matrix.retarget.exceptions import Exceptions, load_exceptions, load_inexpressible
 from matrix.retarget.outcomes import (
     CONVERTERS,
     FIXED_POINT,
@@ -47,7 +47,8 @@ inference, and run in onnxruntime. A case counts if the target has the types of 
 - **right**: the outputs are the recorded ones, in onnxruntime or in the reference evaluator of onnx
 - **wrong**: other outputs, an invalid model, or the process died; all other cases are refused, or do not run
 
-The aim is %d %% for each target, and none wrong."""
+The aim is %d %% for each target, and none wrong. The second table lists why the other cases are not right: the operators
+that older opsets cannot express. `matrix/retarget/exceptions.toml` declares the reasons."""
 
 _NETWORKS = """`exported`: the networks that `nox -s zoo` exports from torch. `real`: the trained networks of [real
 models](real.md). The source and the result run in onnxruntime with equal inputs.
@@ -122,7 +123,24 @@ def _node_lines(entries: Entries) -> List[str]:
                 right += " (%.1f %%)" % (100 * right_count(counted) / max(total_count(counted), 1))
             cells += [right, wrong]
         rows.append(cells)
-    return _table(columns, rows)
+    return [*_table(columns, rows), "", *_refused_lines(entries, opsets)]
+
+
+def _refused_lines(entries: Entries, opsets: Sequence[int]) -> List[str]:
+    """Return the lines of a table of the cases that are not right, with a row for each operator and a column of reasons.
+
+    A reason is declared in exceptions.toml.
+    """
+    refused = {opset: entries.get(entry_key(OURS, opset), {}).get("refused", {}) for opset in opsets}
+    declared = {known.operator: known for known in load_inexpressible()}
+    rows: List[List[object]] = []
+    for operator in sorted({operator for counts in refused.values() for operator in counts}):
+        counts = ", ".join(
+            "%d: %d" % (opset, refused[opset][operator]) for opset in opsets if operator in refused[opset]
+        )
+        known = declared.get(operator)
+        rows.append([operator, counts, "not declared" if known is None else known.reason])
+    return _table(("operator", "opset: cases", "cannot be expressed because"), rows)
 
 
 def _never_count(counts: Dict[str, int]) -> int:

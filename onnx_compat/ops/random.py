@@ -1,6 +1,6 @@
 """Random numbers and Dropout."""
 
-from typing import TYPE_CHECKING, Any, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, List, Optional, Sequence, Tuple
 
 from onnx_compat import primitives as p
 from onnx_compat.errors import InvalidModelError
@@ -8,7 +8,7 @@ from onnx_compat.ir.dims import Extent
 from onnx_compat.ir.dtypes import DType, bool_, float32, int32
 from onnx_compat.ops.arguments import known_number
 from onnx_compat.ops.registry import op
-from onnx_compat.tracing.values import Tensor
+from onnx_compat.tracing.values import Tensor, lift
 
 if TYPE_CHECKING:
     from onnx_compat.tracing.interpreter import Context
@@ -167,11 +167,28 @@ def dropout(
       elements are divided by 1 - ratio.
     - Otherwise: the data, and a mask of True, which is None if it is not requested.
 
-    The default ratio is 0.5. Raises NeedsKnownError if `ratio` or `training_mode` is given and not known. Raises
-    InvalidModelError if the ratio is not in [0, 1].
+    The default ratio is 0.5. Raises NeedsKnownError if `training_mode` is given and not known, or if it is True and
+    `ratio` is not known. Raises InvalidModelError if a known ratio is not in [0, 1].
     """
-    ratio_value = 0.5 if ratio is None else known_number(ratio, "the ratio of a Dropout")
-    _check_ratio(ratio_value)
-    if training_mode is None or not known_number(training_mode, "the training_mode of a Dropout") or ratio_value == 0:
+    if ratio is not None and ratio.known:
+        _check_ratio(known_number(ratio, "the ratio of a Dropout"))
+    if training_mode is None or not known_number(training_mode, "the training_mode of a Dropout"):
         return dropout_10(ctx, data)
-    return _drop(data, ratio_value, seed)
+    ratio_value = 0.5 if ratio is None else known_number(ratio, "the ratio of a Dropout")
+    return _drop(data, ratio_value, seed) if ratio_value else dropout_10(ctx, data)
+
+
+def dropout_at_run_time(
+    data: Tensor, ratio: Optional[Tensor], training_mode: Optional[Tensor], seed: Optional[int]
+) -> List[Tensor]:
+    """Return [result, bool mask of the kept elements] of a Dropout whose ratio or mode is only known at run time.
+
+    The arguments are those of `dropout`: a ratio of None is 0.5, a training_mode of None is False, and a seed of None
+    draws other numbers in each run. The ratio is not checked.
+    """
+    uniform = _draw_uniform(data.shape, data.dtype, seed)
+    share = lift(0.5, uniform.dtype) if ratio is None else p.cast(p.reshape(ratio, ()), uniform.dtype)
+    is_training: Any = lift(False) if training_mode is None else p.cast(p.reshape(training_mode, ()), bool_)
+    is_kept = p.logical_or(p.greater_equal(uniform, share), p.logical_not(is_training))
+    factor = p.where(is_training, p.div(lift(1, uniform.dtype), p.sub(1, share)), 1)
+    return [p.where(is_kept, p.mul(data, p.cast(factor, data.dtype)), 0), is_kept]

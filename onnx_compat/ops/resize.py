@@ -88,15 +88,15 @@ def resize_at_run_time(
 ) -> Tensor:
     """Return X resized by `scales`, or to `sizes` if `scales` is None. Their values are known at run time only.
 
-    The attributes are those of `resize`. Raises InvalidModelError for an unknown mode. Raises NeedsKnownError for
-    tf_crop_and_resize and, with scales or a common factor, for an antialiased Resize.
+    The attributes are those of `resize`. Raises InvalidModelError for an unknown mode, and NeedsKnownError for
+    tf_crop_and_resize.
     """
     axis_indices = normalize_axes(range(X.rank) if axes is None else axes, X.rank)
     if coordinate_transformation_mode == "tf_crop_and_resize":
         raise NeedsKnownError("the sizes of a cropped Resize must be known", X)
     scaled = axes_at_run_time([X.shape[axis] for axis in axis_indices], scales, sizes, keep_aspect_ratio_policy)
     sampling = _Sampling(
-        mode, coordinate_transformation_mode, nearest_mode, cubic_coeff_a, bool(exclude_outside), bool(antialias)
+        mode, coordinate_transformation_mode, nearest_mode, cubic_coeff_a, bool(exclude_outside), bool(antialias), True
     )
     return _resize_axes(X, [(axis, entry, (None, None)) for axis, entry in zip(axis_indices, scaled)], sampling, None)
 
@@ -158,6 +158,7 @@ class _Sampling(NamedTuple):
     """The attributes of a Resize that define how an output element is computed from input elements.
 
     `transformation` is coordinate_transformation_mode, `rounding` is nearest_mode, and `a` is cubic_coeff_a.
+    `at_run_time`: the sizes or scales are only known when the model runs.
     """
 
     mode: str
@@ -166,6 +167,7 @@ class _Sampling(NamedTuple):
     a: float = -0.75
     exclude_outside: bool = False
     antialias: bool = False
+    at_run_time: bool = False
 
     def kernel(self) -> Optional[Kernel]:
         """Return the interpolation kernel of mode linear, bilinear or cubic; None for mode nearest.
@@ -264,6 +266,8 @@ def _interpolate(
     """
     floor = p.floor(positions)
     base, fraction = p.cast(floor, int64), p.sub(positions, floor)
+    if sampling.antialias and sampling.at_run_time:
+        return _add_weighted(x, axis, scaled, *_weigh_at_run_time(base, fraction, scaled, kernel, sampling))
     width = scaled.narrowing() if sampling.antialias else 1.0
     last = lift(scaled.before - 1, int64)
     indices = [p.add(base, offset) for offset in kernel.offsets(width)]
@@ -285,3 +289,36 @@ def _interpolate(
         result = part if result is None else p.add(result, part)
     assert result is not None  # a kernel has offsets
     return result
+
+
+def _weigh_at_run_time(
+    base: Tensor, fraction: Tensor, scaled: ResizedAxis, kernel: Kernel, sampling: _Sampling
+) -> Tuple[Tensor, Tensor]:
+    """Return (indices, their weights), two tensors [k, new elements], for an antialiased axis.
+
+    The scale is only known at run time, and so is k, the number of input elements with a weight. Each new element has
+    its position at `base` + `fraction`. An index outside the axis is clamped, and has the weight 0 with
+    `exclude_outside`. The weights of each new element have the sum 1.
+    """
+    scale = scaled.scale()
+    width = p.where(p.logical_and(p.less(0, scale), p.less(scale, 1)), scale, 1)  # 1 for an empty axis
+    first: Any = p.cast(p.floor(p.div(lift(-kernel.radius, float32), width)), int64) + 1
+    offsets = p.unsqueeze(p.arange(first, 2 - first, lift(1, int64)), [1])
+    indices = p.add(offsets, base)
+    last = lift(scaled.before - 1, int64)
+    weights: Any = kernel.weight(p.mul(p.sub(p.cast(offsets, float32), fraction), width))
+    if sampling.exclude_outside:
+        is_inside = p.logical_and(p.greater_equal(indices, 0), p.less_equal(indices, last))
+        weights = p.where(is_inside, weights, 0)
+    return p.minimum(p.maximum(indices, 0), last), p.div(weights, p.reduce_sum(weights, [0], True))
+
+
+def _add_weighted(x: Tensor, axis: int, scaled: ResizedAxis, indices: Tensor, weights: Tensor) -> Tensor:
+    """Return the sum over k of the elements of x at `indices[k]` of an axis, times `weights[k]`."""
+
+    def add(total: Tensor, index: Tensor, weight: Tensor) -> List[Tensor]:
+        part = p.mul(p.take(x, index, axis), align_to_axis(p.cast(weight, x.dtype), axis, x.rank))
+        return [p.add(total, part)]
+
+    shape = [*x.shape[:axis], scaled.after, *x.shape[axis + 1 :]]
+    return p.scan(add, [p.full(shape, 0, x.dtype)], [indices, weights], indices.shape[0])[0]

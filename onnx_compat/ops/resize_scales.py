@@ -47,13 +47,11 @@ class ResizedAxis(NamedTuple):
         """Return min(scale, 1). An antialiasing filter is wider by 1 / scale where the axis shrinks.
 
         Return 1 if the axis is empty before or after the Resize: no element is filtered. Raises NeedsKnownError without
-        a factor, if the sizes are not static, and for a factor that is only known at run time.
+        a known factor, if the sizes are not static.
         """
         if is_equal(self.before, 0) or is_equal(self.after, 0):
             return 1.0
         factor = self.number
-        if isinstance(self.factor, Tensor):
-            raise NeedsKnownError("an antialiased Resize needs scales that are known", self.factor)
         if factor is None:
             if not (is_static(self.before) and is_static(self.after)):
                 raise NeedsKnownError(

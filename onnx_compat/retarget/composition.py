@@ -25,7 +25,7 @@ from onnx_compat.retarget.stand_ins import STAND_IN
 from onnx_compat.shim.interface import Port, Program
 from onnx_compat.tracing.interpreter import Interpreter
 from onnx_compat.tracing.recording import record_program
-from onnx_compat.tracing.values import Tensor
+from onnx_compat.tracing.values import Tensor, lift
 
 if TYPE_CHECKING:
     import onnx
@@ -77,8 +77,8 @@ def compose_node(node: "onnx.NodeProto", facts: NodeFacts, names: Names, opset: 
         return _emit(traced, node, reads, names, opset, all_known=True)
     except NeedsKnownError:
         composed = (
-            _resize_at_run_time(node, facts, names, opset)
-            or write_runtime_axes(node, facts, names, opset)
+            write_runtime_axes(node, facts, names, opset)
+            or _compose_at_run_time(node, facts, names, opset)
             or _choose_axis(node, facts, names, opset)
         )
         if composed is None:
@@ -105,6 +105,9 @@ def _choose_axis(node: "onnx.NodeProto", facts: NodeFacts, names: Names, opset: 
     axis = facts.input(position)
     if axis.value is not None:
         return None
+    flag = writer.call(
+        "Cast", writer.call("Reshape", node.input[position], writer.constant(np.zeros(0))), to=int64.onnx
+    )
     parts: List[Tuple[int, onnx.GraphProto]] = []
     for number in range(rank):
         known = axis._replace(value=np.reshape(np.asarray(number, np.int64), [1] * (axis.rank or 0)))
@@ -117,44 +120,50 @@ def _choose_axis(node: "onnx.NodeProto", facts: NodeFacts, names: Names, opset: 
         except InvalidModelError:  # no axis for this operator: the last axis of a DFT
             continue
         writer.initializers.extend(composed.initializers)
-        parts.append((number, writer.branch(composed.nodes, copy.output[0])))
+        parts.append((number, writer.branch(composed.nodes, copy.output[0], flag)))
     if not parts:
         return None
-    flag = writer.call("Reshape", node.input[position], writer.constant(np.zeros(0)))
-    flag = writer.call("Cast", flag, to=int64.onnx)
     writer.choose(flag, parts, rank)
     return Composed(writer.nodes, writer.initializers, {"": opset})
 
 
-def _resize_at_run_time(node: "onnx.NodeProto", facts: NodeFacts, names: Names, opset: int) -> Optional[Composed]:
-    """Compose a Resize whose scales or sizes are only known when the model runs. Return its nodes.
+def _compose_at_run_time(node: "onnx.NodeProto", facts: NodeFacts, names: Names, opset: int) -> Optional[Composed]:
+    """Compose a Dropout, Pad, Resize or Slice whose inputs besides the data are only known when the model runs.
 
-    Return None for another operator, for a Resize before opset 11, and for a node that the trace did not see.
+    Return its nodes. Return None in these cases:
 
-    Raises Inexpressible if a type is not known, and NeedsKnownError for a Resize that crops or has `antialias`.
+    - The operator is another one, or its version has attributes in place of the inputs.
+    - The trace did not see the node.
+
+    Raises Inexpressible if a type is not known, and NeedsKnownError for a Resize that crops.
     """
     from onnx_compat.onnx_shim.emitter import OnnxEmitter
     from onnx_compat.onnx_shim.operator_sets import OperatorOffer
-    from onnx_compat.ops.resize import resize_at_run_time
+    from onnx_compat.ops.run_time_values import AT_RUN_TIME
 
-    traced = facts.node
-    if node.op_type != "Resize" or node.domain or traced is None or traced.opset < 11:
+    traced, form = facts.node, AT_RUN_TIME.get(node.op_type)
+    if form is None or node.domain or traced is None or traced.opset < form.begin:
         return None
-    has_scales = len(node.input) > 2 and bool(node.input[2]) and facts.input(2).shape != (0,)
     symbols: Dict[Any, str] = {}
-    ports = []
-    for position in (0, 2 if has_scales else 3):
-        kind = _type_of(facts.input(position), symbols)
-        assert isinstance(kind, TensorType) and kind.dtype is not None and kind.shape is not None
-        ports.append(Port(node.input[position], kind.dtype, kind.shape))
+    ports: Dict[int, Port] = {}
+    known: Dict[int, Tensor] = {}
+    for position, name in enumerate(node.input):
+        fact = facts.input(position)
+        if name and position and fact.value is not None:
+            known[position] = lift(fact.value, fact.dtype)
+        elif name:
+            kind = _type_of(fact, symbols)
+            assert isinstance(kind, TensorType) and kind.dtype is not None and kind.shape is not None
+            ports[position] = Port(name, kind.dtype, kind.shape)
 
-    def body(x: Tensor, bounds: Tensor) -> List[Tensor]:
-        scales, sizes = (bounds, None) if has_scales else (None, bounds)
-        return [resize_at_run_time(x, scales, sizes, **traced.attributes)]
+    def body(*tensors: Tensor) -> List[Tensor]:
+        given = {**known, **dict(zip(ports, tensors))}
+        results = form.compute([given.get(position) for position in range(len(node.input))], traced.attributes)
+        return [result for result, name in zip(results, node.output) if name]
 
     offer = OperatorOffer(opset)
-    program = record_program(body, ports, OnnxEmitter(offer))
-    outputs = tuple(port._replace(name=name) for port, name in zip(program.outputs, node.output))
+    program = record_program(body, list(ports.values()), OnnxEmitter(offer))
+    outputs = tuple(port._replace(name=name) for port, name in zip(program.outputs, filter(None, node.output)))
     return _write(program._replace(outputs=outputs), node, names, offer)
 
 

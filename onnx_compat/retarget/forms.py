@@ -2,7 +2,10 @@
 
 - HardSwish(x) => Mul(x, HardSigmoid(x, alpha=1/6))
 - Shape(x, start, end) => Slice(Shape(x), start, end)
-- Split(x, num_outputs) of an unknown size => Slice(x, k * part, (k + 1) * part), with part = ceil(size / num_outputs)
+- Split(x, num_outputs) of an unknown size => Slice(x, k * part, (k + 1) * part), with part = ceil(size / num_outputs);
+  before opset 10, where Slice has constant bounds: Gather(x, NonZero(k * part <= position < (k + 1) * part))
+- Reshape(x, shape, allowzero=1) of an x without elements => Expand(0, shape), with 0 in place of -1
+- Identity(s), OptionalGetElement(s) of a sequence => Identity(s), or SequenceErase(SequenceInsert(s, 0))
 """
 
 from typing import TYPE_CHECKING, Callable, Dict, Optional
@@ -10,7 +13,7 @@ from typing import TYPE_CHECKING, Callable, Dict, Optional
 from onnx_compat.ir.dtypes import float16, float32
 from onnx_compat.model.names import Names
 from onnx_compat.retarget.edited_node import Inexpressible
-from onnx_compat.retarget.inferred_facts import NodeFacts
+from onnx_compat.retarget.inferred_facts import Fact, NodeFacts
 from onnx_compat.retarget.rewriting import Composed
 from onnx_compat.retarget.runtime_axes import NodeWriter
 
@@ -24,7 +27,7 @@ _END = (1 << 63) - 1
 
 
 def write_form(node: "onnx.NodeProto", facts: NodeFacts, names: Names, opset: int) -> Optional[Composed]:
-    """Write a HardSwish, Shape or Split by a few other operators of the target. Return the nodes.
+    """Write a node by a few other operators of the target: see this module. Return the nodes.
 
     Return None in these cases:
 
@@ -32,8 +35,11 @@ def write_form(node: "onnx.NodeProto", facts: NodeFacts, names: Names, opset: in
     - A HardSwish is neither float16 nor float32.
     - The sizes that a Shape gives are known.
     - A Split has no `num_outputs`.
+    - A Reshape has no `allowzero`, a known shape, or data that may have elements.
+    - An Identity or OptionalGetElement reads no sequence.
 
-    Raises Inexpressible for a Split before opset 10, and for a Split along a negative axis if the rank is not known.
+    Raises Inexpressible for a Split along a negative axis if the rank is not known, and if the target lacks an operator
+    of these nodes.
     """
     write = _FORMS.get(node.op_type) if not node.domain else None
     if write is None or any(attribute.ref_attr_name for attribute in node.attribute):
@@ -67,16 +73,13 @@ def _write_shape(writer: NodeWriter) -> None:
 
 
 def _write_split(writer: NodeWriter) -> None:
-    """Add a Slice for each part of a Split into `num_outputs` parts. Add no node for a Split without `num_outputs`.
+    """Add a Slice or a Gather for each part of a Split into `num_outputs` parts.
 
-    Raises Inexpressible before opset 10, where the bounds of Slice are attributes. Raises it also for a negative axis
-    if the rank is not known.
+    Add no node for a Split without `num_outputs`. Raises Inexpressible for a negative axis if the rank is not known.
     """
     count, axis = writer.attributes.get("num_outputs"), writer.attributes.get("axis", 0)
     if count is None:
         return
-    if writer.opset < 10:
-        raise Inexpressible("its sizes are not known")
     if axis < 0:
         rank = writer.facts.input(0).rank
         if rank is None:
@@ -86,15 +89,64 @@ def _write_split(writer: NodeWriter) -> None:
     size = writer.call("Gather", writer.call("Shape", writer.node.input[0]), position, axis=0)
     part = writer.call("Div", writer.call("Add", size, writer.constant([count - 1])), writer.constant([count]))
     start = writer.constant([0])
+    positions = _positions(writer, size) if writer.opset < 10 else ""
     for output in writer.node.output:
         stop = writer.call("Add", start, part)
-        if output:
+        if output and writer.opset >= 10:
             writer.call("Slice", writer.node.input[0], start, stop, position, output=output)
+        elif output:
+            is_reached = writer.call("Not", writer.call("Less", positions, start))
+            is_inside = writer.call("And", is_reached, writer.call("Less", positions, stop))
+            indices = writer.call("Reshape", writer.call("NonZero", is_inside), writer.constant([-1]))
+            writer.call("Gather", writer.node.input[0], indices, output=output, axis=axis)
         start = stop
+
+
+def _positions(writer: NodeWriter, size: str) -> str:
+    """Add nodes that compute 0, 1, … size - 1. Return the name of this vector. `size`: a vector of length 1."""
+    matches = writer.call("NonZero", writer.call("Expand", writer.constant([1]), size))
+    return writer.call("Reshape", matches, writer.constant([-1]))
+
+
+def _write_empty_reshape(writer: NodeWriter) -> None:
+    """Add an Expand of a constant to the shape of a Reshape with `allowzero`, if the data has no elements.
+
+    The shape has -1 only beside sizes other than 0: it then stands for the size 0. Add no node for a known shape, for
+    data that may have elements, and if the dtype is not known.
+    """
+    data, shape = writer.facts.input(0), writer.facts.input(1)
+    is_empty = data.shape is not None and 0 in data.shape
+    if not writer.attributes.get("allowzero", 0) or shape.value is not None or not is_empty or data.dtype is None:
+        return
+    zero = writer.constant([0])
+    sizes = writer.call("Where", writer.call("Less", writer.node.input[1], zero), zero, writer.node.input[1])
+    element = writer.constant("" if data.dtype.kind == "s" else 0, data.dtype)
+    writer.call("Expand", element, sizes, output=writer.node.output[0])
+
+
+def _write_sequence_copy(writer: NodeWriter) -> None:
+    """Add an Identity of a sequence, or insert and erase an element: before opset 14, Identity takes tensors only.
+
+    Add no node for another type. Raises Inexpressible before opset 11, which has no sequences.
+    """
+    kind = writer.facts.input(0).type or ""
+    if not kind.startswith("seq(tensor("):
+        return
+    if writer.opset >= 14:
+        writer.call("Identity", writer.node.input[0], output=writer.node.output[0])
+        return
+    dtype = Fact(kind[len("seq(") : -1]).dtype
+    assert dtype is not None  # the type of a tensor
+    element = writer.constant("" if dtype.kind == "s" else 0, dtype)
+    longer = writer.call("SequenceInsert", writer.node.input[0], element)
+    writer.call("SequenceErase", longer, output=writer.node.output[0])
 
 
 _FORMS: Dict[str, Callable[[NodeWriter], None]] = {
     "HardSwish": _write_hard_swish,
+    "Identity": _write_sequence_copy,
+    "OptionalGetElement": _write_sequence_copy,
+    "Reshape": _write_empty_reshape,
     "Shape": _write_shape,
     "Split": _write_split,
 }

@@ -6,7 +6,7 @@ from onnx_compat.errors import UnsupportedError
 from onnx_compat.model.names import Names
 from onnx_compat.model.protos import walk
 from onnx_compat.model.versions import NEWEST, normalise
-from onnx_compat.retarget import formats, sequence_maps
+from onnx_compat.retarget import carried_sequences, formats, sequence_maps
 from onnx_compat.retarget.calls import called_functions, describe_lost_parts, omitted_inputs
 from onnx_compat.retarget.defaults import fix_defaults, needed_defaults, replaceable_inputs
 from onnx_compat.retarget.inferred_facts import ModelFacts, NodeFacts, infer_facts
@@ -58,6 +58,8 @@ def retarget_in_place(
     retargeting = _Retargeting(model, opset, source, target, compose)
     keys = [function_key(function) for function in model.functions]
     retargeting.expand_sequence_maps()
+    if source.get("", 0) >= carried_sequences.BEGIN > target.get("", 0) >= carried_sequences.FIRST:
+        retargeting.notes += carried_sequences.write_sequences_as_tensors(model, Names(names_used(model)))
     retargeting.inline({key for key in keys if inline or ir < formats.FUNCTIONS or (ir < formats.OVERLOADS and key[2])})
     outcomes = _merge(retargeting.run(), refusals)
     caveats = [entry for entry in outcomes if entry.outcome in (KEPT, RESPELLED) and entry.operators and entry.reason]

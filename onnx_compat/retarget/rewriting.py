@@ -105,8 +105,8 @@ class Rewriter:
         self.notes: List[str] = []
         self.unread: Dict[str, None] = {}
         self.needed: Dict[str, None] = {}
-        #: Nodes of a graph or function -> the nodes that replace them.
-        self._edits: List[Tuple[NodeList, List[onnx.NodeProto]]] = []
+        #: A repeated field -> the messages that replace its own: nodes, or the parts of a graph that becomes a copy.
+        self._edits: List[Tuple[Any, Sequence[Any]]] = []
         #: The names of the results of each node in `outcomes`.
         self._results: List[Tuple[str, ...]] = []
         self._shared: Dict[Tuple[object, ...], str] = {}
@@ -160,8 +160,7 @@ class Rewriter:
         new = node if edited_node is None or is_kept else edited_node.proto
         caveats = "" if edited_node is None else "; ".join(edited_node.caveats)
         position = self._add_outcome(node, KEPT if is_kept else RESPELLED, caveats, [operator_name(new)])
-        for graph in subgraphs_of(new):
-            self._nodes(graph.node)
+        self._rewrite_subgraphs(new, key)
         if edited_node is None or is_kept:
             return None
         constants = self._add_constants(edited_node, node)
@@ -169,6 +168,36 @@ class Rewriter:
         self.outcomes[position] = self.outcomes[position]._replace(operators=operators)
         self.unread.update(dict.fromkeys(set(node.input) - set(new.input)))
         return [*constants, new]
+
+    def _rewrite_subgraphs(self, node: "onnx.NodeProto", key: str) -> None:
+        """Compute the new nodes of the subgraphs of a node.
+
+        If the condition of an If is known, the branch that never runs becomes a copy of the other in two cases: a node
+        of it is refused, or the target is an opset below 11, in which both branches have the same shapes.
+        """
+        spans: Dict[str, Tuple[int, int, int, int]] = {}
+        graphs = {attribute.name: attribute.g for attribute in node.attribute if attribute.HasField("g")}
+        for name, graph in graphs.items():
+            begin = len(self.outcomes), len(self._edits)
+            self._nodes(graph.node)
+            spans[name] = (*begin, len(self.outcomes), len(self._edits))
+        if node.op_type != "If" or node.domain or set(graphs) != {"then_branch", "else_branch"}:
+            return
+        is_needed = self._group.target.get("", 0) < 11 <= self._group.versions.get("", 0) or any(
+            outcome.outcome == REFUSED for span in spans.values() for outcome in self.outcomes[span[0] : span[2]]
+        )
+        condition = self.facts_of(key).input(0).value if is_needed else None
+        if condition is None or condition.size != 1:
+            return
+        names = ("then_branch", "else_branch") if bool(condition.reshape(-1)[0]) else ("else_branch", "then_branch")
+        runs, rest = (graphs[name] for name in names)
+        first, first_edit, end, end_edit = spans[names[1]]
+        reason = "its branch never runs, and becomes a copy of the other"
+        for position in range(first, end):
+            self.outcomes[position] = self.outcomes[position]._replace(outcome=COMPOSED, reason=reason, operators=())
+        self._edits[first_edit:end_edit] = []
+        for field in ("node", "initializer", "sparse_initializer", "value_info", "output"):
+            self._edits.append((getattr(rest, field), getattr(runs, field)))
 
     def _rewrite_form(self, node: "onnx.NodeProto", key: str) -> Optional[EditedNode]:
         """Return the node in its form for the target version. None: the node stays as it is.

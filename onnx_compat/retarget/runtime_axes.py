@@ -32,16 +32,16 @@ def write_runtime_axes(node: "onnx.NodeProto", facts: NodeFacts, names: Names, o
     """Write a node whose second input is only known when the model runs. Return the nodes that compute it.
 
     Return None if the operator is no reduction, Pad, Split, Squeeze or Unsqueeze, or if the node has no second input.
+    Return None also for a Pad before opset 11, and for a Split before opset 10.
 
     Raises Inexpressible in these cases:
 
     - The rank of the data is not known. Of a reduction, also: the dtype of the data is not known.
     - The number of new axes of an Unsqueeze is not known.
-    - A Pad before opset 11 or without axes, a Pad in mode `wrap` before opset 19.
-    - A Split before opset 10.
+    - A Pad without axes, a Pad in mode `wrap` before opset 19.
     """
     writer = _WRITERS.get("Reduce" if node.op_type.startswith("Reduce") else node.op_type)
-    if writer is None or node.domain or len(node.input) < 2:
+    if writer is None or node.domain or len(node.input) < 2 or opset < _BEGINS.get(node.op_type, 0):
         return None
     shape = facts.input(0).shape
     if shape is None:
@@ -93,8 +93,11 @@ class NodeWriter:
         self.initializers.append(tensor_proto(np.asarray(value, dtype.numpy), dtype, name))
         return name
 
-    def branch(self, nodes: "List[onnx.NodeProto]", output: str) -> "onnx.GraphProto":
+    def branch(self, nodes: "List[onnx.NodeProto]", output: str, number: str) -> "onnx.GraphProto":
         """Return `nodes` as a graph for a branch of an If, with the value `output` as its output.
+
+        Before opset 11, shape inference requires that both branches have one shape. So there, a Reshape hides it. Its
+        shape depends on `number`, the name of an int64 scalar that only a run knows.
 
         The output has the dtype of the first input of the node to replace. Raises Inexpressible if this dtype is not
         known.
@@ -104,6 +107,11 @@ class NodeWriter:
         dtype = self.facts.input(0).dtype
         if dtype is None:
             raise Inexpressible("the type of '%s' is not known" % self.node.input[0])
+        if self.opset < 11:
+            outer, self.nodes = self.nodes, list(nodes)
+            shape = self.call("Add", self.call("Shape", output), self.call("Sub", number, number))
+            output = self.call("Reshape", output, shape)
+            self.nodes, nodes = outer, self.nodes
         port = helper.make_tensor_value_info(output, dtype.onnx, None)
         port.type.tensor_type.ClearField("shape")
         return helper.make_graph(nodes, "branch", [], [port])
@@ -124,7 +132,7 @@ class NodeWriter:
             equals = [self.call("Equal", axis, self.constant(value)) for value in (number, number - rank)]
             flag = self.call("Or", *equals)
             result = self.call("If", flag, then_branch=branch, else_branch=rest)
-            rest = self.branch(self.nodes, result)
+            rest = self.branch(self.nodes, result, axis)
         self.nodes = [*outer, *rest.node]
         self.call("Identity", rest.output[0].name, output=self.node.output[0])
 
@@ -293,9 +301,9 @@ def _write_unsqueeze(builder: NodeWriter, rank: int) -> None:
 def _write_pad(builder: NodeWriter, rank: int) -> None:
     """Add a Pad of all axes. Its pads are zeros, into which the pads of the given axes are scattered.
 
-    Raises Inexpressible before opset 11, for a Pad without axes, and for mode `wrap` before opset 19.
+    Raises Inexpressible for a Pad without axes, and for mode `wrap` before opset 19.
     """
-    if builder.opset < 11 or len(builder.node.input) < 4:
+    if len(builder.node.input) < 4:
         raise Inexpressible("its pads are not known")
     if builder.opset < 19 and builder.attributes.get("mode") == b"wrap":
         raise Inexpressible("the other version has no mode 'wrap'")
@@ -311,12 +319,7 @@ def _write_pad(builder: NodeWriter, rank: int) -> None:
 
 
 def _write_split(builder: NodeWriter, rank: int) -> None:
-    """Add a Slice for each part of a Split. The sizes of the parts are the second input.
-
-    Raises Inexpressible before opset 10, where the bounds of Slice are attributes.
-    """
-    if builder.opset < 10:
-        raise Inexpressible("its sizes are not known")
+    """Add a Slice for each part of a Split. The sizes of the parts are the second input."""
     axis = builder.constant([builder.attributes.get("axis", 0) % rank])
     start = builder.constant([0])
     for index, output in enumerate(builder.node.output):
@@ -334,3 +337,5 @@ _WRITERS: Dict[str, Callable[[NodeWriter, int], None]] = {
     "Squeeze": _write_squeeze,
     "Unsqueeze": _write_unsqueeze,
 }
+#: Operator -> the first opset in which Pad and Slice take run-time values, with which it is written here.
+_BEGINS = {"Pad": 11, "Split": 10}

@@ -1,5 +1,7 @@
 """Write SequenceMap as a Loop, for opsets before 17.
 
+Before opset 13, the sequences that the Loop carries become tensors then: see `carried_sequences`.
+
 SequenceMap(s, t, body)  =>  Loop(SequenceLength(s), SequenceEmpty, body of the loop)
 body of the loop:  SequenceAt(s, i) -> body -> SequenceInsert for each result
 """

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, defs, helper, numpy_helper
 
-FLOAT, INT64, STRING = TensorProto.FLOAT, TensorProto.INT64, TensorProto.STRING
+BOOL, FLOAT, INT64, STRING = TensorProto.BOOL, TensorProto.FLOAT, TensorProto.INT64, TensorProto.STRING
 
 
 def require_opset(opset: int) -> None:

@@ -56,15 +56,12 @@ def test_the_scales_and_sizes_of_a_resize_may_be_inputs(attributes: Any, bounds:
     agree(source, target, {"x": X, "b": np.asarray(numbers, dtype)}, exact=False)
 
 
-@pytest.mark.parametrize(
-    "attributes", [{"antialias": 1, "mode": "linear"}, {"coordinate_transformation_mode": "tf_crop_and_resize"}]
-)
-def test_a_resize_that_needs_its_scales_is_refused(attributes: Any) -> None:
+def test_a_resize_that_crops_to_scales_of_a_run_is_refused() -> None:
     require_opset(18)
     ports = [value("x", [1, 2, 4, 6]), value("b", [4])]
     roi = {"r": np.float32([0, 0, 0, 0, 1, 1, 1, 1])}
-    resize = node("Resize", ["x", "r", "b"], ["y"], **attributes)
-    with pytest.raises(UnsupportedError, match=r"must be known|that are known"):
+    resize = node("Resize", ["x", "r", "b"], ["y"], coordinate_transformation_mode="tf_crop_and_resize")
+    with pytest.raises(UnsupportedError, match="must be known"):
         retarget(model([resize], ports, [value("y", [None] * 4)], roi, opset=18), 9)
 
 
@@ -94,8 +91,8 @@ def test_parts_of_an_unknown_size_are_slices(size: int) -> None:
     outputs = ["a", "b", "c", "d"]
     split = node("Split", ["x"], outputs, axis=-1, num_outputs=4)
     source = model([split], [value("x", [2, "n"])], [value(name, [2, None]) for name in outputs], opset=18)
-    agree(source, 13, {"x": np.arange(2 * size, dtype=np.float32).reshape(2, size)})
-    assert plan(source, 9).counts["refused"] == 1
+    for target in (9, 13):
+        agree(source, target, {"x": np.arange(2 * size, dtype=np.float32).reshape(2, size)})
 
 
 def test_reductions_of_run_time_axes_have_their_axes_as_inputs_from_opset_18_on() -> None:

@@ -98,7 +98,11 @@ def test_other_outputs_than_the_source_has_are_wrong(monkeypatch: pytest.MonkeyP
 def test_a_miss_has_its_case_in_the_details() -> None:
     store("node", {"string": model_of("NoSuchOperator", 14)}, X)
     result = nodes.measure(options(converter=[OURS], opset=[17]))
-    assert result.misses == ["opset 17: 0.0 % are right"]
+    assert result.misses == [
+        "opset 17: 0.0 % are right",
+        "opset 17: 1 cases of NoSuchOperator have no declared reason",
+    ]
+    assert result.entries["onnx-compat 17"]["refused"] == {"NoSuchOperator": 1}
     assert [(detail["case"], detail["outcome"]) for detail in result.details] == [("string", REFUSED)]
 
 
@@ -112,6 +116,12 @@ def test_the_share_leaves_cases_without_types_out() -> None:
     entry = {"converter": OURS, "opset": 9, "counts": {RIGHT: 97, REFUSED: 3, UNTYPED: 70}}
     assert nodes.misses(entry) == ["opset 9: 97.0 % are right"]
     assert nodes.line(entry) == "onnx-compat  opset  9:  97.0 % of 100: 97 right, 3 refused, 70 types missing"
+
+
+def test_a_refused_operator_has_a_reason_below_the_opset_that_expresses_it() -> None:
+    entry = {"converter": OURS, "counts": {RIGHT: 99, REFUSED: 1}, "refused": {"StringConcat": 1}}
+    assert nodes.misses({**entry, "opset": 18}) == []
+    assert nodes.misses({**entry, "opset": 21}) == ["opset 21: 1 cases of StringConcat have no declared reason"]
 
 
 def test_float8_outputs_of_onnxruntime_are_compared_by_their_numbers() -> None:

@@ -41,7 +41,7 @@ def document() -> Dict[str, Any]:
         "versions": {"onnx": "1.2.3"},
         "rows": {
             "nodes": {
-                "onnx-compat 9": node(OURS, **{RIGHT: 90, REFUSED: 10}),
+                "onnx-compat 9": {**node(OURS, **{RIGHT: 90, REFUSED: 10}), "refused": {"Equal": 4, "Relu": 6}},
                 "onnx 9": node("onnx", **{RIGHT: 8, WRONG: 2, INVALID: 3}),
             },
             "networks": {
@@ -62,6 +62,7 @@ def test_the_page_has_a_row_for_each_figure() -> None:
     lines = render_page(document()).splitlines()
     for row in (
         "| 9 | 100 | 90 (90.0 %) | 0 | 8 | 5 |  |  |",
+        "| Relu | 9: 6 | not declared |",
         "| exported | 11 | 4 of 5 | 2 | 1.12 | 1.50 |",
         "| onnx | `s_test.py` | 9 | 7 | 1 |",
         "| node | 14 | 11 | 0 | 1 | 2 refused |",

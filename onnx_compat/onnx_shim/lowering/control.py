@@ -4,7 +4,9 @@ import functools
 from typing import Any, Callable, Dict, List, Sequence, Tuple
 
 from onnx_compat.ir import dtypes
+from onnx_compat.ir.dims import is_equal
 from onnx_compat.onnx_shim.graph_builder import Scope, Value
+from onnx_compat.onnx_shim.lowering.base import WRAPPING
 from onnx_compat.onnx_shim.lowering.linear import LinearLowering
 from onnx_compat.shim.emission import Sizes
 
@@ -17,10 +19,25 @@ class ControlLowering(LinearLowering):
     """The primitives of `onnx_compat.primitives.control`. Outer values are read by their names."""
 
     def cond(self, pred: Value, *, bodies: Bodies, captures: Sequence[Value]) -> Tuple[Value, ...]:
-        branches = [self._graph([], functools.partial(body, *captures)) for body in bodies]
+        branches = [self._graph([], functools.partial(self._branch, pred, body, captures)) for body in bodies]
         results = [Value(value.dtype, self._shape(k)) for k, value in enumerate(branches[0].outputs)]
         attributes = {"then_branch": branches[0], "else_branch": branches[1]}
         return self.builder.call("If", [self._scalar_of(pred)], results, attributes)
+
+    def _branch(self, pred: Value, body: Callable[..., Sequence[Value]], captures: Sequence[Value]) -> List[Value]:
+        """Return the results of a branch. Before opset 11, shape inference requires that both branches have one shape.
+
+        So there, a Reshape hides the shape of a result whose shape is not that of the node. Its shape depends on
+        `pred`, which only a run knows.
+        """
+        results = list(body(*captures))
+        for index, value in enumerate(results if self.offer.opset < 11 else []):
+            if not all(map(is_equal, value.shape, self._shape(index))):
+                number = self.convert(self._scalar_of(pred), dtypes.int64)
+                shape = self.result("Shape", [value], dtypes.int64, (value.rank,))
+                shape = self.add(shape, self.sub(number, number))
+                results[index] = self.call("Reshape", [value], [shape], WRAPPING, shape=[None] * value.rank)
+        return results
 
     def _shape(self, index: int) -> Tuple[Any, ...]:
         """Return the shape of a result of the node that is being emitted."""
@@ -102,7 +119,7 @@ class ControlLowering(LinearLowering):
         attributes: Dict[str, Any] = {"body": graph, "num_scan_inputs": len(entries)}
         if reverse:
             attributes["scan_input_directions"] = [1] * len(entries)
-            attributes["scan_output_directions"] = [1] * len(stacked)
+            attributes.update({"scan_output_directions": [1] * len(stacked)} if stacked else {})
         results = [Value(value.dtype, value.shape) for value in state]
         results += [Value(value.dtype, (entries[0].shape[0], *value.shape)) for value in stacked]
         values = self.builder.call("Scan", [*state, *entries], results, attributes)
@@ -115,6 +132,10 @@ class ControlLowering(LinearLowering):
 
         With `reverse`, the loop takes the last slice first.
         """
+        if not state and self.offer.opset < 11:  # there, a Loop has a state
+            flag = self.scalar(True, dtypes.bool_)
+            _, results = self._loop_over_slices(lambda flags, ys: (flags, body([], ys)[1]), [flag], entries, reverse)
+            return [], results
         length = self.scalar(self.dim(entries[0], 0), dtypes.int64)
         count, test = Value(dtypes.int64, ()), Value(dtypes.bool_, ())
         states = [Value(value.dtype, value.shape) for value in state]

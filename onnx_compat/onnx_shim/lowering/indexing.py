@@ -223,11 +223,26 @@ class IndexingLowering(ShapeLowering):
         - count: the number of elements, as an int64 vector of length 1.
         - largest: whether the largest elements come first; otherwise the smallest.
 
-        Raises UnsupportedError if the target lacks TopK for every dtype that holds x.
+        Raises UnsupportedError if the target lacks TopK for every dtype that holds x, and x has no integers.
         """
-        shape = list(x.shape)
-        shape[axis] = _known_count(count)
         keys = self._sortable(x)
+        indices = self._top_indices(keys, count, axis, largest)
+        if indices is None and count.array is None and x.shape[axis] is not None:  # k is an attribute in opset 9
+            order = self._top_indices(keys, self.vector([x.shape[axis]]), axis, largest)
+            indices = None if order is None else self.gather(order, self.iota(self.pick(count, 0)), axis)
+        if indices is None and keys.dtype.kind != "f":
+            indices = self.sort_by_counting(keys, self.pick(count, 0), axis, largest)
+        if indices is None:
+            raise self.refusal("TopK", x.dtype)
+        return self.take_along(x, indices, axis), indices
+
+    def _top_indices(self, keys: Value, count: Value, axis: int, largest: bool) -> Optional[Value]:
+        """Return the indices of the largest or smallest numbers along an axis, by TopK.
+
+        `count`: the number of indices, as an int64 vector of length 1. None: the target lacks TopK for these dtypes.
+        """
+        shape = list(keys.shape)
+        shape[axis] = int(count.array[0]) if count.array is not None else None
         for kind in self.kinds(keys.dtype, EXACT):
             types = [(kind, shape), (dtypes.int64, shape)]
             wide = self.convert(keys, kind)
@@ -236,8 +251,18 @@ class IndexingLowering(ShapeLowering):
                 flipped = self.neg(wide) if kind.kind == "f" else self.sub(self.scalar(-1, kind), wide)
                 results = self.attempts("TopK", [flipped, count], types, axis=axis)
             if results is not None:
-                return self.take_along(x, results[1], axis), results[1]
-        raise self.refusal("TopK", x.dtype)
+                return results[1]
+        return None
+
+    def sort_by_counting(self, keys: Value, count: Value, axis: int, largest: bool) -> Value:
+        """Return the indices of the largest or smallest integers in order along an axis, without TopK.
+
+        - count: the number of indices, as an int64 scalar.
+        - largest: whether the largest integer comes first; else the smallest.
+
+        `SortingLowering` implements this method.
+        """
+        raise NotImplementedError
 
     def _sortable(self, x: Value) -> Value:
         """Return x itself, or int64 numbers in the same order if x is uint64, which targets do not sort."""

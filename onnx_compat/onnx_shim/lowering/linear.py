@@ -8,12 +8,12 @@ from onnx_compat.ir import dtypes
 from onnx_compat.ir.window import Window
 from onnx_compat.onnx_shim.graph_builder import Value
 from onnx_compat.onnx_shim.lowering.base import EXACT, WRAPPING, broadcast_shape
-from onnx_compat.onnx_shim.lowering.reduction import ReductionLowering
+from onnx_compat.onnx_shim.lowering.sorting import SortingLowering
 
 __all__ = ["LinearLowering"]
 
 
-class LinearLowering(ReductionLowering):
+class LinearLowering(SortingLowering):
     """The primitives of `onnx_compat.primitives.linear`."""
 
     def matmul(

@@ -1,6 +1,8 @@
 """Primitives on strings, and on image files, as ONNX operators."""
 
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, Optional, Sequence, Tuple
+
+import numpy as np
 
 from onnx_compat.ir import dtypes
 from onnx_compat.ir.dtypes import DType
@@ -35,12 +37,21 @@ class TextLowering(RandomLowering):
         return self.shaped_like(changed, x)
 
     def string_concat(self, x: Value, y: Value) -> Value:
-        return self.call("StringConcat", [x, y])
+        shape = self.broadcast(x, y)
+        return self._empty(shape, dtypes.string) if _is_empty(shape) else self.call("StringConcat", [x, y])
 
     def string_match(self, x: Value, pattern: str) -> Value:
+        if _is_empty(x.shape):
+            return self._empty(x.shape, dtypes.bool_)
         return self.call("RegexFullMatch", [x], result=dtypes.bool_, pattern=pattern)
 
+    def _empty(self, shape: Sequence[Any], dtype: DType) -> Value:
+        """Return a constant without elements."""
+        return self.builder.constant(np.zeros(shape, dtype.numpy), dtype)
+
     def string_split(self, x: Value, delimiter: Optional[str], limit: Optional[int]) -> Tuple[Value, Value]:
+        if _is_empty(x.shape):
+            return self._empty((*x.shape, 0), dtypes.string), self._empty(x.shape, dtypes.int64)
         behaviour = "StringSplit at white space" if delimiter is None else "StringSplit"
         if not self.offer.is_reliable(behaviour):
             raise self.refusal(behaviour, x.dtype)
@@ -69,8 +80,12 @@ class TextLowering(RandomLowering):
         return results[2]
 
     def equal_texts(self, x: Value, y: Value) -> Value:
-        """Return whether texts are equal, by their ranks: opset 18 compares no texts."""
+        """Return whether texts are equal, by their ranks: opset 18 compares no texts, and opset 9 has no Unique."""
         shape = self.broadcast(x, y)
+        if self.offer.signature("Unique") is None:
+            open_texts, texts = (x, y.array) if x.array is None else (y, x.array)
+            if texts is not None and texts.size:
+                return self._equal_known(open_texts, texts, shape)
         flat = [self.flat(x), self.flat(y)]
         ranks = self._ranks(self.join(flat))
         count = self.scalar(self.dim(flat[0], 0), dtypes.int64)
@@ -80,6 +95,37 @@ class TextLowering(RandomLowering):
         second = self.gather(ranks, self.add(rest, count), 0)
         parts = [self.shaped_like(part, value) for part, value in ((first, x), (second, y))]
         return self.call("Equal", parts, ladder=WRAPPING, result=dtypes.bool_, shape=shape)
+
+    def _equal_known(self, x: Value, texts: np.ndarray, shape: Sequence[Any]) -> Value:
+        """Return whether texts equal known texts, by TfIdfVectorizer: it counts the known texts in each text.
+
+        Each known text gets a number from 1 on, any other text the number 0. `shape`: the shape of the result.
+        """
+        names = sorted(set(texts.reshape(-1).tolist()))
+        codes_of_names = {name: code for code, name in enumerate(names, 1)}
+        numbers = np.asarray([codes_of_names[text] for text in texts.reshape(-1)], np.int32).reshape(texts.shape)
+        flat = self.flat(x)
+        if not flat.shape[0]:  # TfIdfVectorizer of onnxruntime takes no empty tensor
+            flat = self.join([flat, self.flat(self.scalar("", dtypes.string))])
+        column = self.with_sizes(flat, [-1, 1], [flat.shape[0], 1])
+        counts = self.call(
+            "TfIdfVectorizer",
+            [column],
+            result=dtypes.float32,
+            shape=(flat.shape[0], len(names)),
+            mode="TF",
+            min_gram_length=1,
+            max_gram_length=1,
+            max_skip_count=0,
+            ngram_counts=[0],
+            ngram_indexes=list(range(len(names))),
+            pool_strings=names,
+        )
+        factors = self.vector(np.arange(1, len(names) + 1, dtype=np.float32))
+        codes = self.convert(self.reduce_sum(self.mul(counts, factors), [1], False), dtypes.int32)
+        total = self.scalar(self.dim(self.flat(x), 0), dtypes.int64)
+        codes = self.shaped_like(self.gather(codes, self.iota(total), 0), x)
+        return self.call("Equal", [codes, self.array_value(numbers)], result=dtypes.bool_, shape=shape)
 
     def to_text(self, x: Value, dtype: DType) -> Value:
         if dtype.kind == "b":
@@ -107,3 +153,8 @@ class TextLowering(RandomLowering):
         if results is None:
             raise self.refusal("ImageDecoder", data.dtype)
         return results[0]
+
+
+def _is_empty(shape: Sequence[Any]) -> bool:
+    """Whether a shape is known and has no elements."""
+    return None not in shape and 0 in shape

@@ -86,10 +86,15 @@ def _shape_to_attribute(node: EditedNode) -> None:
 def _drop_allowzero(node: EditedNode) -> None:
     """Drop `allowzero`, which has an effect only if a size is 0. Exporters set it for shapes of nonempty tensors too.
 
-    Raises Inexpressible if a known shape has a size 0. `node` gets a caveat if the shape is not known.
+    Raises Inexpressible if a known shape has a size 0, or if the shape is not known and the data has no elements.
+    `node` gets a caveat if the shape is not known otherwise.
     """
     if node.get("allowzero", 0):
         if node.fact(1).value is None:
+            if 0 in (node.fact(0).shape or ()):
+                raise Inexpressible(
+                    "the other version copies a size where the shape is 0, and the data has no elements"
+                )
             node.caveats.append("if a size of the shape is 0 at run time, it is copied from the data")
         elif 0 in node.integers_of(1):
             raise Inexpressible("the other version copies a size where the shape is 0")
