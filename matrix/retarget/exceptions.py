@@ -1,10 +1,10 @@
-"""Declared exceptions: tests of other converters' suites that fail with ours in place, each with its reason."""
+"""Declared exceptions with their reasons: tests of the suites of other converters, and cases without a fixed point."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Dict, NamedTuple
+from typing import Dict, NamedTuple, Sequence
 
 from matrix.data import ROOT
 
@@ -13,9 +13,23 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["DECLARED", "FORM", "KINDS", "MORE", "REFUSED", "Exceptions", "Reason", "load_exceptions"]
+from matrix.retarget import outcomes
+
+__all__ = [
+    "DECLARED",
+    "FORM",
+    "KINDS",
+    "MORE",
+    "REFUSED",
+    "ROUND_TRIPS",
+    "Exceptions",
+    "Reason",
+    "load_exceptions",
+    "load_round_trips",
+]
 
 DECLARED = ROOT / "matrix" / "retarget" / "exceptions.toml"
+ROUND_TRIPS = ROOT / "matrix" / "retarget" / "round_trip.toml"
 
 KINDS = (MORE, FORM, REFUSED) = ("more", "form", "refused")
 """The kinds of exceptions.
@@ -27,7 +41,10 @@ KINDS = (MORE, FORM, REFUSED) = ("more", "form", "refused")
 
 
 class Reason(NamedTuple):
-    """A declared exception: its kind, one of `KINDS`, and the reason why the test fails, as text."""
+    """A declared exception: its kind, one of `KINDS`, and the reason why the test fails, as text.
+
+    Of a case of a round trip, the kind is its outcome.
+    """
 
     kind: str
     text: str
@@ -37,17 +54,22 @@ Exceptions = Dict[str, Dict[str, Reason]]
 """Name of a suite -> test -> the reason why it fails."""
 
 
-def load_exceptions(path: Path = DECLARED) -> Exceptions:
+def load_exceptions(path: Path = DECLARED, kinds: Sequence[str] = KINDS) -> Exceptions:
     """Return the exceptions that the TOML file `path` declares: suite -> test -> reason.
 
-    Raise ValueError for an unknown kind.
+    Raise ValueError for a kind that is not in `kinds`.
     """
     exceptions: Exceptions = {}
     for entry in tomllib.loads(path.read_text(encoding="utf-8")).get("exception", []):
         reason = Reason(entry["kind"], entry["reason"])
-        if reason.kind not in KINDS:
+        if reason.kind not in kinds:
             raise ValueError(
-                "%s: an exception has the kind '%s', not one of %s" % (path.name, reason.kind, ", ".join(KINDS))
+                "%s: an exception has the kind '%s', not one of %s" % (path.name, reason.kind, ", ".join(kinds))
             )
         exceptions.setdefault(entry["suite"], {}).update(dict.fromkeys(entry["tests"], reason))
     return exceptions
+
+
+def load_round_trips() -> Exceptions:
+    """Return `suite/release` -> name of a case -> why its second writing is no fixed point, or cannot be read."""
+    return load_exceptions(ROUND_TRIPS, (outcomes.CHANGED, outcomes.REFUSED))
