@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
-from matrix.retarget.exceptions import Exceptions, load_exceptions, load_inexpressible
+from matrix.retarget.exceptions import Exceptions, load_exceptions, load_inexpressible, load_round_trips
 from matrix.retarget.outcomes import (
     CONVERTERS,
     FIXED_POINT,
@@ -66,7 +66,9 @@ and the third file must be equal, byte by byte, and the second must give the num
 
 - **fixed point**: this holds
 - **no program**: every output is known when the model is traced, or the shim has none of the nodes
-- **recorded wrong**: `tests/gaps/recorded.toml` declares the recorded outputs as wrong"""
+- **recorded wrong**: `tests/gaps/recorded.toml` declares the recorded outputs as wrong
+
+`matrix/retarget/round_trip.toml` declares the other cases, each with its reason."""
 
 _SPEED = """Generated networks with random weights, from opset 17 to 13. Each tool runs in processes of its own, in turn.
 The fastest run counts, without imports. `ratio`: the time, divided by the time in which onnx reads and writes the
@@ -174,7 +176,10 @@ def _suite_lines(entries: Entries, exceptions: Optional[Exceptions] = None) -> L
 
 
 def _round_trip_lines(entries: Entries) -> List[str]:
-    """Return the lines of a table with a row for each suite, summed over its releases: the counts of outcomes."""
+    """Return the lines of a table with a row for each suite, summed over its releases: the counts of outcomes.
+
+    A second table has the declared reasons.
+    """
     suites_: Dict[str, Counter[str]] = {}
     for group, entry in entries.items():
         suites_.setdefault(group.partition("/")[0], Counter()).update(entry["counts"])
@@ -183,7 +188,10 @@ def _round_trip_lines(entries: Entries) -> List[str]:
     for suite, counts in suites_.items():
         other_counts = ["%d %s" % (count, name) for name, count in sorted(counts.items()) if name not in known]
         rows.append([suite, sum(counts.values()), *(counts[name] for name in known), ", ".join(other_counts)])
-    return _table(("suite", "cases", *known, "others"), rows)
+    lines = _table(("suite", "cases", *known, "others"), rows)
+    reasons = Counter((group, reason) for group, cases in load_round_trips().items() for reason in cases.values())
+    explained = [[group.partition("/")[0], count, *reason] for (group, reason), count in reasons.items()]
+    return [*lines, "", *_table(("suite", "cases", "outcome", "reason"), explained)]
 
 
 def _speed_lines(entries: Entries) -> List[str]:

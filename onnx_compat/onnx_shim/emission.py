@@ -15,6 +15,7 @@ from onnx_compat.model.types import TensorType
 from onnx_compat.model.write import to_proto
 from onnx_compat.onnx_shim.emitter import OnnxEmitter
 from onnx_compat.onnx_shim.graph_builder import Value, Writing
+from onnx_compat.onnx_shim.guards import remove_guards
 from onnx_compat.onnx_shim.operator_sets import OperatorOffer
 from onnx_compat.onnx_shim.recognition import recognize_operators
 from onnx_compat.onnx_shim.signatures import newest_opset
@@ -75,9 +76,9 @@ def emit_fragment(
     carried = [(port, _carrier(port.dtype)) for port in program.inputs]
     inputs = [emitter.placeholder_of(kind if carriers else port.dtype, port.shape) for port, kind in carried]
     handles = [emitter.convert(value, kind) for value, (_, kind) in zip(inputs, carried)]
-    results = emit(program.region, emitter, handles)
+    results = emit(remove_guards(program.region, offer), emitter, handles)
     if not carriers:
-        results = [_convert_result(emitter, result, port.dtype) for result, port in zip(results, program.outputs)]
+        results = [emitter.narrowed(result, port.dtype) for result, port in zip(results, program.outputs)]
     if entropy_name:
         inputs, input_names = [*inputs, emitter.entropy()], [*input_names, entropy_name]
     return _write_scope(emitter, inputs, results, input_names, output_names, prefix, names)
@@ -114,12 +115,6 @@ def _write_scope(
 
 def _carrier(dtype: DType) -> DType:
     return dtypes.string if dtype.kind == "s" else DType.of(dtype.numpy)
-
-
-def _convert_result(emitter: OnnxEmitter, value: Value, dtype: DType) -> Value:
-    """Return a result of a program, stored in its carrier, as a value of its own dtype. The cast rounds nothing."""
-    flags = {"saturate": 0} if dtype.bits == 8 and dtype.format is not None else {}
-    return emitter.convert(value, dtype, **flags)
 
 
 def _domains(nodes: Sequence[GraphNode]) -> Dict[str, int]:

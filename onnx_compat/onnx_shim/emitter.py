@@ -92,8 +92,7 @@ class OnnxEmitter(BitLowering):
         if dtype.native or self.node.primitive in MOVES:
             return handle
         if self.rounds_to(dtype, handle):
-            flags = {"saturate": 0} if dtype.bits == 8 else {}
-            return self.convert(self.convert(handle, dtype, **flags), handle.dtype)
+            return self.convert(self.narrowed(handle, dtype), handle.dtype)
         return super().finish(handle, dtype)
 
     def rounds_to(self, dtype: DType, handle: Value) -> bool:
@@ -101,6 +100,32 @@ class OnnxEmitter(BitLowering):
 
         False if the target lacks one of the casts.
         """
-        casts = self.has_cast(handle.dtype, dtype) and self.has_cast(dtype, handle.dtype)
-        is_nearest = dtype.format is not None and dtype.format.special != "scale"  # float8e8m0 rounds up in Cast
-        return is_nearest and casts and self.offer.is_reliable("Cast to " + dtype.name)
+        flags = {"to": dtype.onnx, **_rounding(dtype)}
+        casts = self.offer.has("Cast", [handle.dtype], [dtype], flags) and self.has_cast(dtype, handle.dtype)
+        return casts and self.offer.is_reliable("Cast to " + dtype.name)
+
+    def narrowed(self, handle: Value, dtype: DType) -> Value:
+        """Return a value, stored in its carrier, as a value of its own dtype: see `rounds_to`.
+
+        Before opset 24, a Cast to float8e8m0 rounds up; values of this dtype do not change.
+
+        Raises UnsupportedError if the target lacks the Cast.
+        """
+        flags = _rounding(dtype)
+        if not flags:
+            return self.convert(handle, dtype)
+        has_flags = self.offer.has("Cast", [handle.dtype], [dtype], {"to": dtype.onnx, **flags})
+        return self.convert(handle, dtype, **(flags if has_flags else {}))
+
+    def name_value(self, handle: Value, name: str) -> None:
+        """Let a value prefer this name. A value of a carried dtype, and not its carrier, has the name in the model."""
+        source = self.cast_source(handle)
+        is_carrier = source is not None and not source.dtype.native and not source.preferred_name
+        super().name_value(source if source is not None and is_carrier else handle, name)
+
+
+def _rounding(dtype: DType) -> Dict[str, Any]:
+    """Return the attributes with which Cast rounds to a carried dtype as `DType.round` does."""
+    if dtype.format is None or dtype.bits != 8:
+        return {}
+    return {"saturate": 0, "round_mode": "nearest"} if dtype.format.special == "scale" else {"saturate": 0}

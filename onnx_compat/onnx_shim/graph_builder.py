@@ -131,11 +131,13 @@ class GraphBuilder:
 
     - scope: the scope of the graph that is being built.
     - origin: the name of the node of the model that is being emitted; "" without one. New calls get it.
+    - producers: value -> the call that computes it.
     """
 
     def __init__(self) -> None:
         self.scope = Scope()
         self.origin = ""
+        self.producers: Dict[Value, Call] = {}
         self._constants: Dict[Any, Value] = {}
 
     def constant(self, array: np.ndarray, dtype: DType) -> Value:
@@ -175,9 +177,15 @@ class GraphBuilder:
                 return earlier
         call = Call(operator, tuple(inputs), tuple(results), attributes, domain, self.origin)
         self.scope.calls.append(call)
+        self.producers.update((value, call) for value in call.outputs)
         if key is not None:
             self.scope.known_calls[key] = call.outputs
         return call.outputs
+
+    def producer_of(self, value: Value, operator: str) -> Optional[Call]:
+        """Return the call that computes a value, if it calls `operator` of ai.onnx; else None."""
+        call = self.producers.get(value)
+        return call if call is not None and call.operator == operator and not call.domain else None
 
     @contextmanager
     def open_graph(self, inputs: Sequence[Value]) -> Iterator[Scope]:

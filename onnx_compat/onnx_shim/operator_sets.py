@@ -92,7 +92,7 @@ class OperatorOffer:
     def is_reliable(self, behaviour: str, dtype: Optional[DType] = None) -> bool:
         """Return True: an operator set behaves as the specification says. `RuntimeOffer` finds out by trials.
 
-        - behaviour: a key of `BEHAVIOURS`, or "Cast to " and the name of a carried float.
+        - behaviour: a key of `BEHAVIOURS`, or "Cast to " and the name of a carried dtype.
         - dtype: the dtype of the floats; None: any.
         """
         return True

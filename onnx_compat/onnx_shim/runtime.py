@@ -156,7 +156,7 @@ class RuntimeOffer(OperatorOffer):
     def is_reliable(self, behaviour: str, dtype: Optional[DType] = None) -> bool:
         """Whether onnxruntime gives the specified results for the small examples of a behaviour.
 
-        - behaviour: a key of `BEHAVIOURS`, or "Cast to " and the name of a carried float, whose rounding is tried.
+        - behaviour: a key of `BEHAVIOURS`, or "Cast to " and the name of a carried dtype, whose rounding is tried.
         - dtype: the dtype of the floats in the examples; None: the dtypes that the examples have.
 
         True also if `dtype` is no float, if the behaviour has no example, and if onnxruntime lacks the operator. `has`
@@ -181,16 +181,15 @@ class RuntimeOffer(OperatorOffer):
 
 
 def _keeps_casts(dtype: DType, emitter: OnnxEmitter) -> bool:
-    """Whether onnxruntime rounds float32 numbers as `DType.round` does when a model casts them to `dtype` and back.
+    """Whether onnxruntime rounds numbers as `DType.round` does when a model casts them to a carried dtype and back.
 
     The optimiser of onnxruntime may remove both casts. Raises UnsupportedError if the emitter has no such casts.
     """
-    assert dtype.format is not None
-    float32 = DType.of("float32")
-    x = Value(float32, (4,))
-    flags = {"saturate": 0} if dtype.bits == 8 else {}
-    back = emitter.convert(emitter.convert(x, dtype, **flags), float32)
-    array = np.asarray([1.2004716, 65500, -65500, -1e-7], np.float32)
+    carrier = DType.of(dtype.numpy)
+    numbers = {"f": [1.2004716, 65500, -65500, -1e-7], "i": [1, 77, -77], "u": [1, 77, 110]}
+    array = np.asarray(numbers[dtype.kind], dtype.numpy)
+    x = Value(carrier, array.shape)
+    back = emitter.convert(emitter.narrowed(x, dtype), carrier)
     content = write_values(emitter, [x], [back], ["x"], ["y"]).SerializeToString()
     try:
         (result,) = open_session(content).run(["y"], {"x": array})

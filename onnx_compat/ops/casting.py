@@ -122,6 +122,8 @@ def convert(x: Tensor, dtype: DType, saturate: bool = True, round_mode: str = "u
             return p.from_text(x, dtype)
         x = p.from_text(x, float64)
     if float_format is not None and float_format.special == "scale":
+        if round_mode == "nearest" and not saturate:
+            return p.cast(x, dtype)  # rounds in this way
         needs_more_bits = x.dtype.kind in "iu" or x.dtype.bits > 32
         return p.cast(
             p.power_of_two(p.to_odd(x) if needs_more_bits else p.cast(x, float32), saturate, round_mode), dtype

@@ -1,6 +1,8 @@
 """Write a node by a few other operators of the target, where a trace would give more nodes or fails.
 
 - HardSwish(x) => Mul(x, HardSigmoid(x, alpha=1/6))
+- LayerNormalization(x, scale, b) => Add(Mul(y, scale), b), where y is InstanceNormalization(rows) in the shape of x. The
+  rows are x in the shape [-1, 1, n], with the n elements that are normalized together as the only spatial axis.
 - Shape(x, start, end) => Slice(Shape(x), start, end)
 - Split(x, num_outputs) of an unknown size => Slice(x, k * part, (k + 1) * part), with part = ceil(size / num_outputs);
   before opset 10, where Slice has constant bounds: Gather(x, NonZero(k * part <= position < (k + 1) * part))
@@ -8,10 +10,13 @@
 - Identity(s), OptionalGetElement(s) of a sequence => Identity(s), or SequenceErase(SequenceInsert(s, 0))
 """
 
-from typing import TYPE_CHECKING, Callable, Dict, Optional
+from typing import TYPE_CHECKING, Callable, Dict, Optional, Sequence
+
+import numpy as np
 
 from onnx_compat.ir.dtypes import float16, float32
 from onnx_compat.model.names import Names
+from onnx_compat.model.write import tensor_proto
 from onnx_compat.retarget.edited_node import Inexpressible
 from onnx_compat.retarget.inferred_facts import Fact, NodeFacts
 from onnx_compat.retarget.rewriting import Composed
@@ -33,6 +38,8 @@ def write_form(node: "onnx.NodeProto", facts: NodeFacts, names: Names, opset: in
 
     - The node has another operator, or an attribute that each call of its function sets.
     - A HardSwish is neither float16 nor float32.
+    - A LayerNormalization is not float32, is empty, has results besides the first, or normalizes open sizes.
+    - A LayerNormalization before opset 14 has several open sizes, and another rank than 3.
     - The sizes that a Shape gives are known.
     - A Split has no `num_outputs`.
     - A Reshape has no `allowzero`, a known shape, or data that may have elements.
@@ -57,6 +64,53 @@ def _write_hard_swish(writer: NodeWriter) -> None:
     if writer.facts.input(0).dtype in (float16, float32):
         gate = writer.call("HardSigmoid", writer.node.input[0], alpha=1 / 6, beta=0.5)
         writer.call("Mul", writer.node.input[0], gate, output=writer.node.output[0])
+
+
+def _write_layer_normalization(writer: NodeWriter) -> None:
+    """Add an InstanceNormalization of the rows, with one channel, then Mul by the scale and Add of the bias.
+
+    The rows are the parts of x that are normalized. Add no node for another dtype than float32: the statistics of other
+    dtypes have another dtype, and onnxruntime 1.31 has no kernel for float64. Add none for further results, if the
+    length of a row is not known, or if x has no elements. Add none if `_normalize_rows` returns None.
+    """
+    shape = writer.facts.input(0).shape
+    if writer.facts.input(0).dtype != float32 or not shape or 0 in shape or any(writer.node.output[1:]):
+        return
+    first = writer.attributes.get("axis", -1) % len(shape)
+    sizes = [size for size in shape[first:] if size is not None]
+    result = _normalize_rows(writer, shape, int(np.prod(sizes))) if len(sizes) == len(shape) - first else None
+    if result is None:
+        return
+    steps = list(zip(("Mul", "Add"), filter(None, writer.node.input[1:])))
+    for number, (operator, vector) in enumerate(steps, 1):
+        output = writer.node.output[0] if number == len(steps) else None
+        result = writer.call(operator, result, vector, output=output)
+
+
+def _normalize_rows(writer: NodeWriter, shape: Sequence[Optional[int]], length: int) -> Optional[str]:
+    """Add nodes that normalize the rows of the first input. Return the name of the result, in the shape of the input.
+
+    - shape: the shape of the input, with None for each open size.
+    - length: the number of elements of a row.
+
+    Before opset 14, Reshape takes no size of 0 from a computed shape. If several sizes are open there, the channels of
+    [n, channels, length] are normalized without a Reshape. None: the input has other axes.
+    """
+    x, epsilon = writer.node.input[0], writer.attributes.get("epsilon", 1e-5)
+    is_open = shape.count(None) > 1
+    if is_open and writer.opset < 14:
+        if len(shape) != 3 or shape[2] != length:
+            return None
+        channels = writer.call("Gather", writer.call("Shape", x), writer.constant([1]))
+        ones = writer.call("ConstantOfShape", channels, value=tensor_proto(np.ones(1, np.float32), float32, "one"))
+        zeros = writer.call("ConstantOfShape", channels)
+        return writer.call("InstanceNormalization", x, ones, zeros, epsilon=epsilon)
+    rows = writer.call("Reshape", x, writer.constant([-1, 1, length]))
+    parameters = [writer.constant([number], float32) for number in (1, 0)]
+    normal = writer.call("InstanceNormalization", rows, *parameters, epsilon=epsilon)
+    if is_open:
+        return writer.call("Reshape", normal, writer.call("Shape", x), allowzero=1)
+    return writer.call("Reshape", normal, writer.constant([-1 if size is None else size for size in shape]))
 
 
 def _write_shape(writer: NodeWriter) -> None:
@@ -145,6 +199,7 @@ def _write_sequence_copy(writer: NodeWriter) -> None:
 _FORMS: Dict[str, Callable[[NodeWriter], None]] = {
     "HardSwish": _write_hard_swish,
     "Identity": _write_sequence_copy,
+    "LayerNormalization": _write_layer_normalization,
     "OptionalGetElement": _write_sequence_copy,
     "Reshape": _write_empty_reshape,
     "Shape": _write_shape,

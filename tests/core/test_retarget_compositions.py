@@ -75,6 +75,61 @@ def test_hard_swish_is_two_nodes() -> None:
     assert "HardSigmoid" not in operators(retarget(double, 13))  # its attribute is no float64
 
 
+def layer_normalization(shape: Any, axis: int = -1, inputs: int = 3, outputs: int = 1, dtype: int = FLOAT) -> Any:
+    names, results = ["x", "s", "b"][:inputs], ["y", "m"][:outputs]
+    sizes = [4, 6] if axis == 2 else [6]
+    numbers = np.linspace(0.5, 1.5, np.prod(sizes)).reshape(sizes).astype(helper.tensor_dtype_to_np_dtype(dtype))
+    constants = {name: numbers * factor for name, factor in zip(names[1:], (1, -2))}
+    ports = [value(name, [None] * len(shape), dtype) for name in results]
+    normal = node("LayerNormalization", names, results, axis=axis, epsilon=0.5)
+    return model([normal], [value("x", shape, dtype)], ports, constants, opset=17)
+
+
+def check_rows(source: Any, target: int, x: np.ndarray) -> List[str]:
+    """Compare a model at a target with its source, and the shape of its result in onnxruntime. Return its operators."""
+    result = agree(source, target, {"x": x}, exact=False)
+    session = pytest.importorskip("onnxruntime").InferenceSession(result.SerializeToString())
+    assert session.run(None, {"x": x})[0].shape == x.shape
+    return operators(result)
+
+
+@pytest.mark.parametrize("shape", [[1, 2, 4, 6], [1, "n", 4, 6], ["n", 2, 4, 6]])
+@pytest.mark.parametrize(("axis", "inputs"), [(-1, 3), (3, 2), (2, 3)])
+@pytest.mark.parametrize("target", [9, 13])
+def test_layer_normalization_is_an_instance_normalization_of_rows(
+    shape: Any, axis: int, inputs: int, target: int
+) -> None:
+    expected = ["Reshape", "InstanceNormalization", "Reshape", "Mul", "Add"][: inputs + 2]
+    assert check_rows(layer_normalization(shape, axis, inputs), target, X) == expected
+    if shape[0] == "n":
+        check_rows(layer_normalization(shape, axis, inputs), target, X[:0])
+
+
+@pytest.mark.parametrize(("target", "count"), [(9, 7), (13, 7), (15, 6)])
+@pytest.mark.parametrize("sizes", [(2, 4), (2, 0), (0, 4)])
+def test_layer_normalization_of_two_open_sizes_may_be_empty(target: int, count: int, sizes: Any) -> None:
+    found = check_rows(layer_normalization(["n", "m", 6]), target, np.resize(X, (*sizes, 6)))
+    assert "InstanceNormalization" in found
+    assert len(found) == count
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        layer_normalization([1, 2, 4, "m"]),
+        layer_normalization(["n", "m", 4, 6]),
+        layer_normalization([1, 2, 4, 6], dtype=TensorProto.DOUBLE),
+        layer_normalization([1, 2, 4, 6], outputs=2),
+    ],
+    ids=["open row", "two open sizes of rank 4", "float64", "the mean is read"],
+)
+def test_another_layer_normalization_is_composed_of_reductions(source: Any) -> None:
+    dtype = helper.tensor_dtype_to_np_dtype(source.graph.input[0].type.tensor_type.elem_type)
+    result = agree(source, 13, {"x": X.astype(dtype)}, exact=False)
+    assert "ReduceMean" in operators(result)
+    assert "InstanceNormalization" not in operators(result)
+
+
 @pytest.mark.parametrize(("bounds", "target"), [({"start": 1}, 13), ({"start": -3, "end": -1}, 9), ({"end": 2}, 11)])
 def test_a_part_of_a_shape_is_two_nodes(bounds: Any, target: int) -> None:
     require_opset(15)

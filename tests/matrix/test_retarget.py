@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional
 
 import numpy as np
 import onnx
@@ -15,18 +15,21 @@ from benchmarks.child.real_inputs import generate_inputs
 from matrix.real.catalog import Network, Package
 from matrix.retarget import network_check, networks, node_check, nodes, pool, round_trip, round_trip_check
 from matrix.retarget.__main__ import ROWS, make_parser
+from matrix.retarget.exceptions import Reason, load_round_trips
 from matrix.retarget.outcomes import (
     CHANGED,
     CRASHED,
     FIXED_POINT,
     INVALID,
     NEVER,
+    NO_PROGRAM,
     OURS,
     REFUSED,
     RIGHT,
     UNTYPED,
     WRONG,
 )
+from matrix.retarget.page import render_page
 from matrix.suites.cache import Case, write_case, write_index
 from onnx_compat.execution.runnable import Runnable
 from onnx_compat.model import load
@@ -175,6 +178,28 @@ def test_a_program_that_is_written_three_times_is_a_fixed_point() -> None:
     result = round_trip.measure(options(suite=["node"]))
     assert result.entries == {"node/1.23.2": {"counts": {FIXED_POINT: 1}}}
     assert result.misses == []
+
+
+def test_a_declared_case_with_another_outcome_is_a_miss(monkeypatch: pytest.MonkeyPatch) -> None:
+    store("node", {"mish": model_of("Mish", 18)}, X * np.tanh(np.log1p(np.exp(X))))
+    declared = {"node/1.23.2": {"mish": Reason(CHANGED, "a reason")}}
+    monkeypatch.setattr(round_trip, "load_round_trips", lambda: declared)
+    (miss,) = round_trip.measure(options(suite=["node"])).misses
+    assert miss.startswith("node/1.23.2/mish: fixed point (declared as changed)")
+
+
+@pytest.mark.parametrize("outcome", [FIXED_POINT, CHANGED, REFUSED, WRONG, CRASHED, NO_PROGRAM])
+@pytest.mark.parametrize("declared", [None, CHANGED, REFUSED])
+def test_an_outcome_is_a_miss_unless_it_is_declared(outcome: str, declared: Optional[str]) -> None:
+    expected = outcome == declared or (declared is None and outcome in (FIXED_POINT, NO_PROGRAM))
+    assert round_trip.is_miss(outcome, None if declared is None else Reason(declared, "a reason")) is not expected
+
+
+def test_each_declared_case_of_a_round_trip_has_a_reason_and_an_outcome() -> None:
+    reasons = [reason for cases in load_round_trips().values() for reason in cases.values()]
+    assert all(reason.text and reason.kind in (CHANGED, REFUSED) for reason in reasons)
+    page = render_page({"versions": {}, "rows": {"round_trip": {"node/1": {"counts": {}, "revision": "abc"}}}})
+    assert all(reason.text in page for reason in reasons)
 
 
 def test_a_writing_that_changes_each_time_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

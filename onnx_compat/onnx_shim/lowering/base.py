@@ -13,7 +13,7 @@ from onnx_compat.onnx_shim.graph_builder import GraphBuilder, Scope, Value
 from onnx_compat.onnx_shim.operator_sets import OperatorOffer
 from onnx_compat.onnx_shim.signatures import newest_opset, signature_of
 from onnx_compat.onnx_shim.spelling import Spelling, respell
-from onnx_compat.shim.emission import Sizes, emit
+from onnx_compat.shim.emission import emit
 from onnx_compat.shim.interface import Emitter
 from onnx_compat.tracing.values import Tensor
 
@@ -178,12 +178,17 @@ class Calls(Emitter):
     def convert(self, value: Value, dtype: DType, **attributes: Any) -> Value:
         """Return a value cast to another dtype, as Cast does it. A numeric constant of native dtypes is cast at once.
 
+        A value that was cast from `dtype` to a wider dtype is cast back by no Cast: its source is returned.
+
         `attributes`: other attributes of the Cast, such as `saturate`.
 
         Raises UnsupportedError if the target cannot cast between the dtypes.
         """
         if value.dtype == dtype:
             return value
+        source = self.cast_source(value)
+        if source is not None and source.dtype == dtype:
+            return source
         if value.array is not None and dtype.native and value.dtype.native and "s" not in dtype.kind + value.dtype.kind:
             with np.errstate(all="ignore"):
                 return self.builder.constant(value.array.astype(dtype.numpy), dtype)
@@ -191,6 +196,12 @@ class Calls(Emitter):
         if outputs is None:
             raise self.refusal("Cast to %s" % dtype.name, value.dtype)
         return outputs[0]
+
+    def cast_source(self, value: Value) -> Optional[Value]:
+        """Return the value that a Cast to a wider dtype turned into `value`; None if no such Cast computes it."""
+        call = self.builder.producer_of(value, "Cast")
+        source = None if call is None else call.inputs[0]
+        return source if source is not None and _is_widening(source.dtype, value.dtype) else None
 
     # -- values --------------------------------------------------------------------------------------------------------
     def constant(self, array: np.ndarray, dtype: DType) -> Value:
@@ -218,23 +229,6 @@ class Calls(Emitter):
         with np.errstate(all="ignore"):
             return self.builder.constant(np.asarray(number).astype(dtype.numpy), dtype)
 
-    def sizes_value(self, sizes: Sizes) -> Value:
-        """Return sizes as an int64 vector: a constant if all of them are known."""
-        known = sizes.known
-        value: Value = sizes.tensor if known is None else self.vector(list(known))
-        return value
-
-    def dim(self, handle: Value, axis: int) -> Any:
-        """Return the length of an axis: an int if it is known, else an int64 scalar `Value`."""
-        size = handle.shape[axis]
-        return int(size) if size is not None else self.pick(self.shape_value(handle), axis)
-
-    def shape_value(self, handle: Value) -> Value:
-        """Return the shape of a value as an int64 vector; a constant if it is known."""
-        if None not in handle.shape:
-            return self.vector(list(handle.shape))
-        return self.result("Shape", [handle], dtypes.int64, (handle.rank,))
-
     def result(
         self, operator: str, inputs: Sequence[Optional[Value]], kind: DType, shape: Shape, **attributes: Any
     ) -> Value:
@@ -246,40 +240,6 @@ class Calls(Emitter):
         if outputs is None:
             raise self.refusal(operator, next(value.dtype for value in inputs if value is not None))
         return outputs[0]
-
-    def pick(self, vector: Value, index: int) -> Value:
-        """Return an element of a vector as a scalar."""
-        return self.result("Gather", [vector, self.vector(index)], vector.dtype, (), axis=0)
-
-    def element(self, handle: Value, index: Optional[int]) -> Any:
-        """Return an element of an integer vector, or a scalar itself if `index` is None.
-
-        The result is an int if it is known, else an int64 scalar.
-        """
-        if handle.array is not None:
-            return int(handle.array.reshape(-1)[index or 0])
-        value = self.convert(handle, dtypes.int64)
-        return value if index is None else self.pick(value, index)
-
-    def stack(self, scalars: Sequence[Value]) -> Value:
-        """Return int64 scalars as the elements of one vector: a constant if all of them are constants."""
-        if all(scalar.array is not None for scalar in scalars):
-            return self.vector([int(scalar.array.reshape(())) for scalar in scalars if scalar.array is not None])
-        vectors = [self.flat(scalar) for scalar in scalars]
-        return vectors[0] if len(vectors) == 1 else self.join(vectors)
-
-    def flat(self, x: Value) -> Value:
-        """Return the elements of a value as a vector."""
-        if x.array is not None:
-            return self.builder.constant(x.array.reshape(-1), x.dtype)
-        count = _count(x.shape)
-        return self.call("Reshape", [x], [self.vector([-1])], WRAPPING, shape=(count,))
-
-    def join(self, vectors: Sequence[Value]) -> Value:
-        """Return vectors of one dtype as one vector."""
-        sizes = [vector.shape[0] for vector in vectors]
-        count = None if None in sizes else sum(size or 0 for size in sizes)
-        return self.call("Concat", list(vectors), ladder=WRAPPING, shape=(count,), axis=0)
 
     def placeholder(self, spec: Spec) -> Value:
         """Return a value of the type `spec`, stored in its carrier, without a producer.
@@ -320,9 +280,9 @@ def scope_identity(value: Value, copy: Value) -> Any:
     return Call("Identity", (value,), (copy,), {}, "")
 
 
-def _count(shape: Shape) -> Optional[int]:
-    """Return the number of elements; None if a size is not known."""
-    return None if None in shape else int(np.prod(np.asarray(shape, np.int64)))
+def _is_widening(narrow: DType, wide: DType) -> bool:
+    """Whether every value of a dtype is a value of another one: of a wider one, or of its carrier."""
+    return wide.name in EXACT.get(narrow.name, ()) or (not narrow.native and wide == DType.of(narrow.numpy))
 
 
 def _elements(value: Value) -> Optional[np.ndarray]:

@@ -9,7 +9,8 @@ from onnx_compat.ir import dtypes
 from onnx_compat.ir.dtypes import DType
 from onnx_compat.onnx_shim.graph_builder import Value
 from onnx_compat.onnx_shim.lowering import functions
-from onnx_compat.onnx_shim.lowering.base import EXACT, WRAPPING, Calls, broadcast_shape
+from onnx_compat.onnx_shim.lowering.base import EXACT, WRAPPING, broadcast_shape
+from onnx_compat.onnx_shim.lowering.vectors import VectorLowering
 
 __all__ = ["ElementwiseLowering"]
 
@@ -53,7 +54,7 @@ def _logical(operator: str) -> Callable[[Any, Value, Value], Value]:
     return apply_logical
 
 
-class ElementwiseLowering(Calls):
+class ElementwiseLowering(VectorLowering):
     """The primitives of `onnx_compat.primitives.elementwise`, except integer division and bits."""
 
     exp = _unary("Exp")

@@ -26,10 +26,22 @@ class IndexingLowering(ShapeLowering):
         """Return indices as int64, unless they are int32 already."""
         return indices if indices.dtype is dtypes.int32 else self.convert(indices, dtypes.int64)
 
-    def take_along(self, x: Value, indices: Value, axis: int) -> Value:
+    def take_along(self, x: Value, indices: Value, axis: int, from_end: bool = False) -> Value:
         rest = [self.as_index(indices)]
         results = self.attempt("GatherElements", [x], rest, WRAPPING, shape=indices.shape, axis=axis)
-        return self._take_along_flat(x, indices, axis) if results is None else results
+        if results is not None:
+            return results
+        index = self._from_front(indices, [self.dim(x, axis)]) if from_end else indices
+        return self._take_along_flat(x, index, axis)
+
+    def _from_front(self, indices: Value, lengths: Sequence[Any]) -> Value:
+        """Return indices that count from the end, if they are negative, as int64 indices from the front.
+
+        `lengths`: the length of the only axis; or the lengths of several axes, for each entry along the last axis.
+        """
+        index = self.convert(indices, dtypes.int64)
+        added = self.shape_vector(lengths) if len(lengths) > 1 else self.scalar(lengths[0], dtypes.int64)
+        return self.where(self.less(index, self.scalar(0, dtypes.int64)), self.add(index, added), index)
 
     def _take_along_flat(self, x: Value, indices: Value, axis: int) -> Value:
         """Return the result of `take_along` by a Gather from the flat x, for opset 9.
@@ -43,7 +55,7 @@ class IndexingLowering(ShapeLowering):
             if k != axis:
                 positions = self.iota(self.scalar(self.dim(indices, k), dtypes.int64))
                 shape = [-1 if axis_k == k else 1 for axis_k in range(x.rank)]
-                column = self.result("Reshape", [positions, self.vector(shape)], dtypes.int64, _only(shape))
+                column = self.reshaped(positions, shape, _only(shape))
                 total = self.add(total, self.mul(column, strides[k]))
         return self.gather(self.flat(x), total, 0)
 
@@ -61,7 +73,7 @@ class IndexingLowering(ShapeLowering):
         return self.mul(x, y)
 
     # -- coordinates ---------------------------------------------------------------------------------------------------
-    def gather_nd(self, x: Value, indices: Value, batch_dims: int) -> Value:
+    def gather_nd(self, x: Value, indices: Value, batch_dims: int, from_end: bool = False) -> Value:
         depth = indices.shape[-1]
         assert depth is not None
         shape = (*indices.shape[:-1], *x.shape[batch_dims + depth :])
@@ -70,7 +82,14 @@ class IndexingLowering(ShapeLowering):
             results = self.attempt("GatherND", [x], rest, WRAPPING, shape=shape, batch_dims=batch_dims)
             if results is not None:
                 return results
-        return self._gather_nd_flat(x, indices, batch_dims, shape)
+        index = self._rows_from_front(x, indices, batch_dims) if from_end else indices
+        return self._gather_nd_flat(x, index, batch_dims, shape)
+
+    def _rows_from_front(self, x: Value, indices: Value, batch_dims: int) -> Value:
+        """Return coordinates of x that count from the end, if they are negative, as int64 coordinates from the front."""
+        depth = indices.shape[-1]
+        assert depth is not None
+        return self._from_front(indices, [self.dim(x, batch_dims + k) for k in range(depth)]) if depth else indices
 
     def _gather_nd_flat(self, x: Value, indices: Value, batch_dims: int, shape: Sequence[Any]) -> Value:
         """Return the result of `gather_nd` by a Gather of rows. `shape`: the shape of the result."""
@@ -99,7 +118,7 @@ class IndexingLowering(ShapeLowering):
             else:
                 positions = self.iota(self.scalar(self.dim(indices, axis), dtypes.int64))
                 units = [-1 if k == axis else 1 for k in range(lead)]
-                column = self.result("Reshape", [positions, self.vector(units)], dtypes.int64, _only(units))
+                column = self.reshaped(positions, units, _only(units))
             total = self.add(total, self.mul(column, stride))
             stride = self.multiply(stride, sizes[axis])
         sides = [self.dim(indices, axis) for axis in range(lead)]
@@ -114,21 +133,21 @@ class IndexingLowering(ShapeLowering):
         number = int(first.array) if first.array is not None else None
         return self.with_sizes(x, [first if number is None else number, *sizes], [number, *x.shape[count:]])
 
-    def scatter_nd(self, x: Value, indices: Value, updates: Value, reduction: str) -> Value:
+    def scatter_nd(self, x: Value, indices: Value, updates: Value, reduction: str, from_end: bool = False) -> Value:
         if x.dtype.kind == "b" and reduction != "none":
-            return self._scatter_bools(x, indices, updates, reduction)
+            return self._scatter_bools(x, indices, updates, reduction, from_end)
         index = self.convert(indices, dtypes.int64)
         if indices.shape[-1] != 0:
             ladder = WRAPPING if reduction in ("none", "add", "mul") else EXACT
             results = self._scatter_by_operator(x, index, updates, reduction, ladder)
             if results is not None:
                 return results
-        return self._scatter_rows(x, index, updates, reduction)
+        return self._scatter_rows(x, self._rows_from_front(x, index, 0) if from_end else index, updates, reduction)
 
-    def _scatter_bools(self, x: Value, indices: Value, updates: Value, reduction: str) -> Value:
+    def _scatter_bools(self, x: Value, indices: Value, updates: Value, reduction: str, from_end: bool) -> Value:
         numbers = [self.convert(value, dtypes.int32) for value in (x, updates)]
         combined = {"add": "max", "mul": "min"}.get(reduction, reduction)
-        return self.nonzero_mask(self.scatter_nd(numbers[0], indices, numbers[1], combined))
+        return self.nonzero_mask(self.scatter_nd(numbers[0], indices, numbers[1], combined, from_end))
 
     def _scatter_by_operator(
         self, x: Value, index: Value, updates: Value, reduction: str, ladder: Any
@@ -168,7 +187,7 @@ class IndexingLowering(ShapeLowering):
                 row = getattr(self, _COMBINED[reduction])(self.gather(state[0], number, 0), row)
             positions = self.iota(self.scalar(self.dim(rows, 0), dtypes.int64))
             units = [-1] + [1] * (rows.rank - 1)
-            column = self.result("Reshape", [positions, self.vector(units)], dtypes.int64, _only(units))
+            column = self.reshaped(positions, units, _only(units))
             return [self.where(self.equal(column, number), row, state[0])], []
 
         (final,), _ = self.loop_over(scatter, [rows], [numbers, replacements])

@@ -161,7 +161,7 @@ class ReductionLowering(IndexingLowering):
 
     def flat_result(self, vector: Value) -> Value:
         """Return the only element of a vector as a scalar."""
-        return self.call("Reshape", [vector], [self.vector([])], WRAPPING, shape=())
+        return self.reshaped(vector, [], ())
 
 
 def _reduced_shape(shape: Sequence[Any], axes: Sequence[int], keepdims: bool) -> Tuple[Optional[int], ...]:

@@ -1,6 +1,6 @@
 """Primitives that move, repeat, join and slice data as ONNX operators."""
 
-from typing import Any, Optional, Sequence
+from typing import Any, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from onnx_compat.model.initializer import Constant
 from onnx_compat.onnx_shim.graph_builder import Value
 from onnx_compat.onnx_shim.lowering.base import WRAPPING
 from onnx_compat.onnx_shim.lowering.division import DivisionLowering
+from onnx_compat.primitives.shape import FAR
 from onnx_compat.shim.emission import Sizes
 
 __all__ = ["ShapeLowering", "constant_of"]
@@ -20,11 +21,9 @@ class ShapeLowering(DivisionLowering):
     """The primitives of `onnx_compat.primitives.shape`."""
 
     def reshape(self, x: Value, shape: Sizes) -> Value:
-        if x.array is not None and shape.known is not None:
-            return self.builder.constant(x.array.reshape(shape.known), x.dtype)
         form = shape.with_wildcard
         if form is not None and 0 not in form:
-            return self.call("Reshape", [x], [self.vector(list(form))], WRAPPING, shape=shape.dims)
+            return self.reshaped(x, form, _known(shape.dims))
         if shape.known is not None:  # without elements: a size of 0 would stand for the size of x
             return self.builder.constant(np.zeros(shape.known, x.dtype.numpy), x.dtype)
         sizes = self.sizes_value(shape)
@@ -45,10 +44,13 @@ class ShapeLowering(DivisionLowering):
                 return results
             if any(isinstance(size, int) and size == 0 for size in sizes):  # an older Reshape copies a size of x
                 return self.expand(self.scalar("" if x.dtype.kind == "s" else 0, x.dtype), sizes)
-        return self.call("Reshape", [x], [vector], WRAPPING, shape=shape)
+            return self.call("Reshape", [x], [vector], WRAPPING, shape=shape)
+        return self.reshaped(x, vector.array.tolist(), shape)
 
     def shaped_like(self, flat: Value, x: Value) -> Value:
         """Return the elements of a vector in the shape of another value."""
+        if x.rank == 1:
+            return flat
         return self.with_sizes(flat, [self.dim(x, axis) for axis in range(x.rank)], x.shape)
 
     def transpose(self, x: Value, perm: Sequence[int]) -> Value:
@@ -161,7 +163,8 @@ class ShapeLowering(DivisionLowering):
         count = len(axes)
         if not count:
             return x
-        bounds = [self.vector([number] * count) for number in (-1, -(2**31))]
+        starts = [-1 if size is None else size - 1 for size in (x.shape[axis] for axis in axes)]
+        bounds = [self.vector(starts), self.vector([-FAR] * count)]
         rest = [*bounds, self.vector(list(axes)), self.vector([-1] * count)]
         results = self.attempt("Slice", [x], rest, WRAPPING, shape=x.shape)
         if results is not None:
@@ -271,6 +274,11 @@ class ShapeLowering(DivisionLowering):
 def constant_of(number: float, dtype: DType) -> Constant:
     """Return a number as the attribute `value` of ConstantOfShape."""
     return Constant(np.full(1, number, dtype.numpy), dtype)
+
+
+def _known(dims: Sequence[Any]) -> Tuple[Optional[int], ...]:
+    """Return sizes with None for each symbolic size."""
+    return tuple(int(dim) if is_static(dim) else None for dim in dims)
 
 
 def _length(size: Any, start: Any, end: Any, step: int) -> Optional[int]:

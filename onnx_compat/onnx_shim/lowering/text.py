@@ -30,11 +30,17 @@ class TextLowering(RandomLowering):
         if 0 in x.shape:
             return x
         flat = self.flat(x)
-        guarded = flat if None not in x.shape else self.join([flat, self.flat(self.scalar("", dtypes.string))])
+        is_open = None in x.shape and not self._has_elements(flat)
+        guarded = self.join([flat, self.flat(self.scalar("", dtypes.string))]) if is_open else flat
         changed = self.call("StringNormalizer", [guarded], shape=guarded.shape, case_change_action=case)
         if guarded is not flat:
             changed = self.gather(changed, self.iota(self.scalar(self.dim(flat, 0), dtypes.int64)), 0)
         return self.shaped_like(changed, x)
+
+    def _has_elements(self, vector: Value) -> bool:
+        """Whether a vector was joined of vectors of which one has elements."""
+        joined = self.builder.producer_of(vector, "Concat")
+        return joined is not None and any(part is not None and bool(part.shape[0]) for part in joined.inputs)
 
     def string_concat(self, x: Value, y: Value) -> Value:
         shape = self.broadcast(x, y)
