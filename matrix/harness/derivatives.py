@@ -5,7 +5,7 @@ The function that is differentiated is a weighted sum of all float32 outputs of 
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 import numpy as np
 import onnx
@@ -15,12 +15,14 @@ import onnx_compat
 from matrix.suites.cache import Case
 from onnx_compat.errors import NeedsKnownError
 from onnx_compat.ir import dtypes, input_dependencies
+from onnx_compat.model import TensorType
 from onnx_compat.reference import Reference
 from onnx_compat.reference.shim import SHIM
 from onnx_compat.shim.emission import emit
 from onnx_compat.shim.interface import Port
 from onnx_compat.tracing.interpreter import Interpreter
 from onnx_compat.tracing.recording import record_program
+from onnx_compat.tracing.values import lift
 
 __all__ = ["AGREES", "FALLBACK", "REFUSED", "WRONG", "Outcome", "RealNumbers", "compare_derivatives"]
 
@@ -84,7 +86,8 @@ class _Function:
     """The weighted sum of the outputs of a case as a function of its variables, and its derivative.
 
     - variables: name -> array of the float32 inputs. An input whose value the model must know is left out.
-    - model: a model of the variables that computes the sum. Other inputs are initializers.
+    - others: name -> array of the inputs whose dtype numpy lacks.
+    - model: a model of the variables and the others that computes the sum. Other inputs are initializers.
     - terms: the names of the tensors that are summed.
     """
 
@@ -92,14 +95,17 @@ class _Function:
         proto = onnx.load(str(case.model))
         (data, *_) = case.data_sets()
         values = {name: value for name, value in data.inputs.items() if value is not None}
-        names = {port.name for port in proto.graph.input}
+        floats = _float_ports(proto.graph.input), _float_ports(proto.graph.output)
         self.variables: Dict[str, np.ndarray] = {
-            name: value for name, value in values.items() if name in names and _is_float_array(value)
+            name: value for name, value in values.items() if name in floats[0] and value.size > 0
         }
-        outputs = {name: value for name, value in data.outputs.items() if _is_float_array(value)}
+        outputs = {name: value for name, value in data.outputs.items() if name in floats[1] and value.size > 0}
         self.is_defined = bool(self.variables and outputs) and all(isinstance(v, np.ndarray) for v in values.values())
         if self.is_defined:
-            _fix_inputs(proto, {name: value for name, value in values.items() if name not in self.variables})
+            others = {name: value for name, value in values.items() if name not in self.variables}
+            kinds = {port.name: port.type.tensor_type.elem_type for port in proto.graph.input}
+            self.others = {name: value for name, value in others.items() if not dtypes.DType.of(kinds[name]).native}
+            _fix_inputs(proto, {name: value for name, value in others.items() if name not in self.others})
             self.terms = _sum_outputs(proto, outputs)
             self._fix_known(proto)
             self.is_defined = bool(self.variables)
@@ -124,7 +130,10 @@ class _Function:
         by_name = [port.name for port in graph.inputs]
 
         def run(*tensors: Any) -> Any:
-            given = dict(zip(self.variables, tensors))
+            given: Dict[str, Any] = dict(zip(self.variables, tensors))
+            for port in graph.inputs:
+                if port.name in self.others and isinstance(port.type, TensorType):
+                    given[port.name] = lift(dtypes.from_public(self.others[port.name])[0], port.type.dtype)
             for k, tensor in enumerate(tensors):
                 tensor.ref.name = ports[k].name
             return Interpreter().run(graph, [given.get(name) for name in by_name])
@@ -133,11 +142,12 @@ class _Function:
 
     def derivative(self) -> onnx.ModelProto:
         """Return the model whose outputs are the derivatives, `d_<name>` for each variable."""
-        names = list(self.variables)
-        outputs = ["d_" + name for name in names]
+        xs, zs = list(self.variables), list(self.others)
+        outputs = ["d_" + name for name in xs]
         proto = _with_outputs(self.model, outputs)
+        names = {"xs": xs, "zs": zs} if zs else {"xs": xs}
         proto.graph.node.append(
-            helper.make_node("Gradient", names, outputs, domain=_TRAINING, xs=names, y=_TOTAL, name="the derivative")
+            helper.make_node("Gradient", xs + zs, outputs, domain=_TRAINING, y=_TOTAL, name="the derivative", **names)
         )
         if _TRAINING not in {entry.domain for entry in proto.opset_import}:
             proto.opset_import.append(helper.make_opsetid(_TRAINING, 1))
@@ -210,8 +220,8 @@ def _with_outputs(proto: onnx.ModelProto, names: Sequence[str]) -> onnx.ModelPro
     return copy
 
 
-def _is_float_array(value: Any) -> bool:
-    return isinstance(value, np.ndarray) and value.dtype == np.float32 and value.size > 0
+def _float_ports(ports: Iterable[onnx.ValueInfoProto]) -> Set[str]:
+    return {port.name for port in ports if port.type.tensor_type.elem_type == TensorProto.FLOAT}
 
 
 def _fix_inputs(proto: onnx.ModelProto, values: Dict[str, Any]) -> None:
@@ -222,12 +232,7 @@ def _fix_inputs(proto: onnx.ModelProto, values: Dict[str, Any]) -> None:
     proto.graph.input.extend(kept)
     proto.graph.initializer.extend(defaults)
     for name, value in values.items():
-        kind = dtypes.DType.of(value)
-        proto.graph.initializer.append(
-            numpy_helper.from_array(value, name)
-            if kind.native or kind.kind == "s"
-            else helper.make_tensor(name, kind.onnx, value.shape, value.astype(np.float32).reshape(-1))
-        )
+        proto.graph.initializer.append(numpy_helper.from_array(value, name))
 
 
 def _sum_outputs(proto: onnx.ModelProto, outputs: Dict[str, np.ndarray]) -> List[str]:
@@ -302,7 +307,7 @@ def compare_derivatives(case: Case, shim: str) -> Optional[Outcome]:
         if shim == SHIM.name:
             wrong = _disagreements(elements, function.exact_derivatives(), EXACT)
         runnable = onnx_compat.prepare(function.derivative().SerializeToString(), shim=shim)
-        outputs = list(runnable.run(function.variables))
+        outputs = list(runnable.run({**function.variables, **function.others}))
         derivatives = dict(zip(function.variables, outputs))
         wrong += [
             "d %s has the shape %s" % (name, derivatives[name].shape)
