@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import re
 import sys
 import time
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Sequence
 
+from matrix.harness.children import call_in_children
 from matrix.harness.files import (
     AGREES,
     FIXED,
@@ -33,9 +32,6 @@ from matrix.suites.cache import Case, read_index
 from onnx_compat.conversion.convert import formats
 
 __all__ = ["format_counts", "main"]
-
-#: Cases that a process runs before a new one replaces it: frameworks keep memory of models that were dropped.
-_CASES_OF_PROCESS = 200
 
 
 def format_counts(outcomes: Sequence[Outcome]) -> str:
@@ -60,19 +56,9 @@ def _survey(cases: Sequence[Case], form: str, shim: str) -> Iterator[Outcome]:
 
     A case that ends its process is wrong.
     """
-    waiting = list(cases)
-    while waiting:
-        batch = waiting[:_CASES_OF_PROCESS]
-        done = 0
-        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-            try:
-                for outcome in pool.map(survey_case, batch, [form] * len(batch), [shim] * len(batch)):
-                    done += 1
-                    yield outcome
-            except BrokenProcessPool as error:
-                yield Outcome(batch[done].id, WRONG, reason="the process ended: %s" % error)
-                done += 1
-        waiting = waiting[done:]
+    for case, outcome in call_in_children(survey_case, cases, form, shim):
+        ended = isinstance(outcome, BrokenProcessPool)
+        yield Outcome(case.id, WRONG, reason="the process ended: %s" % outcome) if ended else outcome
 
 
 def _read(path: Path) -> Dict[str, Outcome]:

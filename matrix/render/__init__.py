@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from matrix import passes
+from matrix import derivatives, passes
 from matrix.data import ROOT, Matrix
 from matrix.real import chart
 from matrix.real import page as real
@@ -36,6 +36,7 @@ def render_texts(matrix: Matrix) -> dict[Path, str]:
         ROOT / chart.PICTURE: chart.svg(real.load_measured()),
         ROOT / retarget.PAGE: retarget.render_page(),
         ROOT / passes.PAGE: passes.page(),
+        ROOT / derivatives.PAGE: derivatives.page(),
     }
 
 

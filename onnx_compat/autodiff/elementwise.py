@@ -4,7 +4,8 @@ import math
 from typing import Any, Callable, Dict, List
 
 from onnx_compat import primitives as p
-from onnx_compat.autodiff.rules import RULES, RecordedNode, rule, sum_to
+from onnx_compat.autodiff.choices import choices
+from onnx_compat.autodiff.rules import RULES, RecordedNode, derivative_dtype, rule, sum_to
 from onnx_compat.tracing.values import Tensor
 
 #: Primitive y = f(x) -> the derivative f'(x).
@@ -13,7 +14,8 @@ _UNARY: Dict[str, Callable[..., Any]] = {
     "abs": lambda x, y: p.sign(x),
     "exp": lambda x, y: y,
     "log": lambda x, y: p.div(1, x),
-    "sqrt": lambda x, y: p.div(0.5, y),
+    # At 0 the derivative is infinite. 0 in place of it gives norms the derivative 0 at 0.
+    "sqrt": lambda x, y: p.where(p.equal(y, 0), 0, p.div(0.5, y)),
     "sin": lambda x, y: p.cos(x),
     "cos": lambda x, y: -p.sin(x),
     "tan": lambda x, y: y * y + 1,
@@ -51,7 +53,7 @@ def _unary(slope: Callable[..., Any]) -> Callable[[RecordedNode, Any], List[Any]
 
     The rule returns a list of one tensor: the derivative of y, times f'(x).
     """
-    return lambda at, g: [p.mul(g, slope(*at.args, at.y))]
+    return lambda at, g: [p.mul(g, slope(*at.factors(g.dtype)))]
 
 
 def _binary(slopes: Callable[..., List[Any]]) -> Callable[[RecordedNode, Any], List[Any]]:
@@ -61,44 +63,58 @@ def _binary(slopes: Callable[..., List[Any]]) -> Callable[[RecordedNode, Any], L
     sums the derivative of x over the axes along which x was broadcast, and likewise for y. It returns the list of the
     two sums.
     """
-    return lambda at, g: [sum_to(d, arg.shape) for arg, d in zip(at.args, slopes(*at.args, at.y, g))]
+    return lambda at, g: [sum_to(d, arg.shape) for arg, d in zip(at.args, slopes(*at.factors(g.dtype), g))]
 
 
 RULES.update({name: _unary(slope) for name, slope in _UNARY.items()})
 RULES.update({name: _binary(slopes) for name, slopes in _BINARY.items()})
 
 
-@rule("sign", "floor", "ceil", "round", "floordiv", "is_nan", "is_inf", "equal", "less", "less_equal")
-@rule("logical_not", "logical_and", "logical_or", "logical_xor", "argmax", "argmin", "nonzero", "one_hot")
+@rule("sign", "floordiv", "is_nan", "is_inf", "equal", "less", "less_equal")
+@rule("logical_not", "logical_and", "logical_or", "logical_xor", "argmax", "argmin", "nonzero", "extents")
 def _zero_derivative(at: RecordedNode, _: Tensor) -> List[Any]:
-    """Return a list with None for each argument: the primitive is piecewise constant.
-
-    None stands for a derivative of zero.
-    """
+    """Differentiate a piecewise constant primitive: 0. Return a list with None for each argument."""
     return [None] * len(at.args)
+
+
+@rule("round", "floor", "ceil")
+def _rounding(at: RecordedNode, g: Tensor) -> List[Any]:
+    """Differentiate a rounding: 0; with the choice `straight_through`, g."""
+    return [g if choices().straight_through else None]
 
 
 @rule("where")
 def _where(at: RecordedNode, g: Tensor) -> List[Any]:
+    """Differentiate a choice: g for the operand that is chosen, 0 for the other."""
     condition, x, y = at.args
     return [None, sum_to(p.where(condition, g, 0), x.shape), sum_to(p.where(condition, 0, g), y.shape)]
 
 
 @rule("cast")
 def _cast(at: RecordedNode, g: Tensor) -> List[Any]:
-    """Differentiate a cast: return the list [g in the dtype of the operand]; [None] unless both dtypes are floats."""
+    """Differentiate a cast: g between floats; 0 from or to integers, with the choice `straight_through` g.
+
+    The derivative of a cast from or to bool is 0. A cast of complex numbers to floats drops the imaginary part, and so
+    does its derivative.
+    """
     (x,) = at.args
-    return [p.cast(g, x.dtype) if x.dtype.kind == at.y.dtype.kind == "f" else None]
+    if x.dtype.kind in "fc" and at.y.dtype.kind in "fc":
+        return [p.cast(g, derivative_dtype(x.dtype))]
+    is_rounding = x.dtype.kind in "fiu" and at.y.dtype.kind in "fiu"
+    if not (is_rounding and choices().straight_through):
+        return [None]
+    return [p.cast(g, derivative_dtype(x.dtype)) if x.dtype.kind == "f" else g]
 
 
 @rule("clip")
 def _clip(at: RecordedNode, g: Tensor) -> List[Any]:
-    """Differentiate a clip: return the list [g where low < x < high, else 0].
+    """Differentiate a clip: g where low < x <= high, else 0.
 
-    The derivative is 0 where x equals a bound. A bound of None has no effect.
+    At a bound, this is the derivative for smaller x. So that of max(x, 0) + min(x, 0) is 1 at 0 too. A bound of None has
+    no effect.
     """
     (x,) = at.args
     low, high = at.params["low"], at.params["high"]
     if low is not None:
         g = p.where(x > low, g, 0)
-    return [g if high is None else p.where(x < high, g, 0)]
+    return [g if high is None else p.where(x <= high, g, 0)]

@@ -7,7 +7,8 @@ import numpy as np
 
 from onnx_compat import primitives as p
 from onnx_compat.autodiff.rules import RecordedNode, apply_pending_order, rule, sum_to
-from onnx_compat.ir.dims import Extent, floordiv, maximum
+from onnx_compat.errors import UnsupportedError
+from onnx_compat.ir.dims import Extent, floordiv, is_static, maximum
 from onnx_compat.ir.window import Window
 from onnx_compat.primitives.linear import spatial_order
 from onnx_compat.tracing.trace import current_trace
@@ -16,7 +17,8 @@ from onnx_compat.tracing.values import Order, Tensor, lift
 
 @rule("matmul")
 def _matmul(at: RecordedNode, g: Tensor) -> List[Any]:
-    x, y = at.args[:2]
+    """Differentiate a product of matrices: the products of g with the other matrix, transposed."""
+    x, y = (p.cast(matrix, g.dtype) for matrix in at.args[:2])
     tx, ty = at.params["transpose_x"], at.params["transpose_y"]
     dx = p.matmul(y, g, None, ty, True) if tx else p.matmul(g, y, None, False, not ty)
     dy = p.matmul(g, x, None, True, tx) if ty else p.matmul(x, g, None, not tx, False)
@@ -90,6 +92,7 @@ def _group(x: Tensor, k: int, groups: int) -> Any:
 
 @rule("conv", "depthwise_conv")
 def _conv(at: RecordedNode, g: Tensor) -> List[Any]:
+    """Differentiate a convolution: a transposed convolution of g; by the filter, a convolution of the image with g."""
     order, filters = spatial_order(g.rank), _filter_order(at)
     x, w, g = _to_logical(at.args[0], order), _to_logical(at.args[1], filters), _to_logical(g, order)
     low, high = zip(*at.params["window"].pads)
@@ -102,6 +105,7 @@ def _conv(at: RecordedNode, g: Tensor) -> List[Any]:
 
 @rule("conv_transpose")
 def _conv_transpose(at: RecordedNode, g: Tensor) -> List[Any]:
+    """Differentiate a transposed convolution: a convolution of g; by the filter, a convolution of g with the image."""
     order, filters = spatial_order(g.rank), _filter_order(at)
     x, w, g = _to_logical(at.args[0], order), _to_logical(at.args[1], filters), _to_logical(g, order)
     dx = p.conv(g, w, **at.params)
@@ -110,16 +114,26 @@ def _conv_transpose(at: RecordedNode, g: Tensor) -> List[Any]:
     return [_to_stored(dx, order), _to_stored(dw, filters), *map(apply_pending_order, bias)]
 
 
+def _static_channels(x: Tensor) -> int:
+    """Return the number of channels of an image [N, C, ...]. Raises UnsupportedError if it is not static."""
+    if not is_static(x.shape[1]):
+        raise UnsupportedError(
+            "the derivative of a pool needs a number of channels that is known",
+            hint="give the channels of the image a fixed size",
+        )
+    return int(x.shape[1])
+
+
 @rule("avg_pool")
 def _avg_pool(at: RecordedNode, g: Tensor) -> List[Any]:
-    """Differentiate an average pool: return a list of one Tensor, the derivative of the input in its stored order.
+    """Differentiate an average pool: divide each element of g equally among the elements of its window.
 
-    Each element of g is divided by the size of its window, and added to the elements in that window. This is recorded
-    as a depthwise transposed convolution with equal weights. The number of channels must be static.
+    This is recorded as a depthwise transposed convolution with equal weights. Return a list of one Tensor, the
+    derivative of the input in its stored order. Raises UnsupportedError if the number of channels is not static.
     """
     order = spatial_order(g.rank)
     x, g = _to_logical(at.args[0], order), _to_logical(g, order)
-    window, channels = at.params["window"], int(x.shape[1])
+    window, channels = at.params["window"], _static_channels(x)
     kernel = window.kernel
     w = p.cast(lift(np.full((channels, 1, *kernel), 1 / np.prod(kernel))), g.dtype)
     spread = p.conv_transpose(g, w, window=window, groups=channels)
@@ -130,8 +144,8 @@ def _avg_pool(at: RecordedNode, g: Tensor) -> List[Any]:
 def _max_pool(at: RecordedNode, g: Tensor) -> List[Any]:
     """Differentiate a maximum pool: divide each element of g equally among the maxima of its window.
 
-    A transposed convolution adds the shares up at the positions of the maxima. The number of channels must be static.
-    Return a list of one Tensor, the derivative of the input in its stored order.
+    A transposed convolution adds the shares up at the positions of the maxima. Return a list of one Tensor, the
+    derivative of the input in its stored order. Raises UnsupportedError if the number of channels is not static.
     """
     order = spatial_order(g.rank)
     x, y, g = (_to_logical(image, order) for image in (at.args[0], at.y, g))
@@ -147,7 +161,7 @@ def _max_pool(at: RecordedNode, g: Tensor) -> List[Any]:
         hits.append(p.cast(p.equal(patch, y), g.dtype))
     stacked = p.stack(hits, 2)
     shares = p.mul(p.div(stacked, p.reduce_sum(stacked, [2], keepdims=True)), p.unsqueeze(g, [2]))
-    channels, count = int(x.shape[1]), len(hits)
+    channels, count = _static_channels(x), len(hits)
     flat = p.reshape(shares, (x.shape[0], channels * count, *y.shape[2:]))
     w = p.cast(lift(np.tile(np.eye(count).reshape(count, 1, *kernel), (channels, 1) + (1,) * len(kernel))), g.dtype)
     spread = p.conv_transpose(flat, w, window=window.without_pads(), groups=channels)

@@ -10,7 +10,7 @@ from onnx_compat.ir import is_verifying
 from onnx_compat.ir.dims import Atom, Dim, Extent, atoms_of, is_static
 from onnx_compat.ir.program import Arg, Extents, Node, Ref, Region, Spec
 
-__all__ = ["Replacement", "replace_values_in_sizes", "rewrite_region"]
+__all__ = ["Replacement", "copy_nodes", "replace_values_in_sizes", "rewrite_region"]
 
 
 class Replacement(NamedTuple):
@@ -46,6 +46,17 @@ def rewrite_region(
 
         verify_region(copy)
     return copy, count
+
+
+def copy_nodes(region: Region, values: Mapping[Ref, Ref]) -> Tuple[List[Node], Tuple[Arg, ...]]:
+    """Return (copies of the live nodes of a region, the outputs of the region), for use inside of another region.
+
+    `values` maps the inputs of the region to the values that replace them, and may replace values of enclosing regions.
+    Values of enclosing regions that it lacks stay.
+    """
+    copy = Region(())
+    _Copy({}, values).fill(copy, region)
+    return copy.nodes, copy.outputs
 
 
 def _live_nodes(region: Region, nested: bool) -> Iterator[Node]:
@@ -117,10 +128,16 @@ class _Sizes:
 
 
 class _Copy(_Sizes):
-    """Copy a region with its values. `copied` maps each value that is already copied to its copy."""
+    """Copy a region with its values. `copied` maps each value that is already copied to its copy.
 
-    def __init__(self, replacements: Mapping[Node, Optional[Replacement]]) -> None:
-        self.copied: Dict[Ref, Ref] = {}
+    `given`: values that existing values replace. A length of an axis becomes the length that the replacement has.
+    """
+
+    def __init__(
+        self, replacements: Mapping[Node, Optional[Replacement]], given: Optional[Mapping[Ref, Ref]] = None
+    ) -> None:
+        self.given = {ref: value for ref, value in (given or {}).items() if value is not ref}
+        self.copied: Dict[Ref, Ref] = dict(self.given)
         super().__init__(self.copied)
         self.replacements = replacements
 
@@ -130,6 +147,12 @@ class _Copy(_Sizes):
         A value without a copy stays. It is an input that both regions share, or a value of an enclosing region.
         """
         return self.value(arg) if isinstance(arg, Ref) else super().arg(arg)
+
+    def _atom(self, atom: Atom) -> Extent:
+        if atom.kind == "axis" and atom.args[0] in self.given:
+            size: Extent = self.given[atom.args[0]].spec.shape[atom.args[1]]
+            return size
+        return super()._atom(atom)
 
     def fill(self, new: Region, region: Region) -> None:
         """Fill the region `new` with copies of the live nodes of `region`, and set its outputs, in place."""

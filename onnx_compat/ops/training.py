@@ -62,6 +62,8 @@ def _extract_subgraph(graph: Graph, names: Sequence[str], y: str) -> Graph:
         if name not in names and node is not None and node not in needed:
             needed.add(node)
             pending.extend((*node.inputs, *node.captures()))
+            if (node.domain, node.operator) == (_DOMAIN, "Gradient"):  # a derivative of second order
+                pending.append(node.attributes.get("y", ""))
     nodes = [node for node in graph.nodes if node in needed]
     inputs = [ValueInfo(name, None) for name in names]
     initializers = {name: tensor for name, tensor in graph.initializers.items() if name not in names}

@@ -3,6 +3,7 @@
 from typing import Any, Callable, Sequence, Tuple
 
 from onnx_compat.errors import UnsupportedError
+from onnx_compat.primitives.derivative import HINT
 
 __all__ = ["composed_gradient"]
 
@@ -23,5 +24,5 @@ def composed_gradient(
       UnsupportedError is raised.
     """
     if refusal:
-        raise UnsupportedError(refusal, hint="compute this gradient outside of the model")
+        raise UnsupportedError(refusal, hint=HINT)
     return tuple(bodies[1](*xs, *captures))

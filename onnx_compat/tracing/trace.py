@@ -6,7 +6,7 @@ from `current_trace()`.
 
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from onnx_compat.errors import NeedsKnownError
 from onnx_compat.ir import Arg, Const, Extents, Node, Origin, Ref, Region, Spec, Target, TensorArg
 from onnx_compat.ir.dims import Dim, Extent, is_static, is_within_limits
 from onnx_compat.ir.dtypes import DType
+from onnx_compat.ir.rewriter import copy_nodes
 from onnx_compat.tracing.addressable import check_addressable
 from onnx_compat.tracing.values import Order, Tensor
 
@@ -138,6 +139,18 @@ class Trace:
             limits.check("nodes", self.recorded_nodes, "the program of the model")
             self.regions[-1].nodes.append(node)
         return [_name_open_sizes(ref) for ref in node.outputs]
+
+    def replay(self, region: Region, values: Mapping[Ref, Ref]) -> List[Tensor]:
+        """Record copies of the live nodes of a recorded region. Return its outputs as Tensors.
+
+        `values` maps the inputs of the region to the values that replace them, and may replace values of enclosing
+        regions. Raises LimitError if the program has too many nodes.
+        """
+        nodes, outputs = copy_nodes(region, values)
+        self.recorded_nodes += len(nodes)
+        limits.check("nodes", self.recorded_nodes, "the program of the model")
+        self.regions[-1].nodes.extend(nodes)
+        return [_tensor_of(output) for output in outputs]
 
     def constant(self, array: np.ndarray, dtype: DType, order: Order = None, weight: Optional[str] = None) -> Const:
         """Return an array in logical order as a `Const` in the physical order `order`: a transposed view, no copy.

@@ -46,7 +46,7 @@ def elu(x: Any, y: Any, low: Any = 0) -> Any:
 
 
 def softplus(x: Any, y: Any, shift: float = 2) -> Any:
-    small = p.exp(p.neg(p.abs(y)))
+    small = p.exp(p.minimum(y, p.neg(y)))
     return p.add(p.mul(p.atanh(p.div(small, p.add(small, number(shift)))), number(2)), p.clip(x, 0, None))
 
 

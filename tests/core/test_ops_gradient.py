@@ -1,56 +1,27 @@
 """Derivatives, compared with finite differences; and the operator Gradient."""
 
-import itertools
-
 import numpy as np
 import pytest
 from building import FLOAT, INT64, model, node, value
 from channels_last import ChannelsLast
-from onnx import helper
+from finite_differences import check, check_second_order, derivatives
+from onnx import TensorProto, helper
 
 import onnx_compat
 from onnx_compat import autodiff, load
 from onnx_compat import primitives as p
 from onnx_compat.autodiff.elementwise import _BINARY, _UNARY
-from onnx_compat.errors import InvalidModelError, UnsupportedError
+from onnx_compat.autodiff.reasons import REASONS
+from onnx_compat.autodiff.rules import RULES
+from onnx_compat.errors import InputError, InvalidModelError, UnsupportedError
 from onnx_compat.ir import dtypes
 from onnx_compat.ir.window import Window
 from onnx_compat.reference import Reference
 from onnx_compat.reference.shim import SHIM
-from onnx_compat.shim.emission import emit
 from onnx_compat.shim.interface import Port
 from onnx_compat.tracing.interpreter import Interpreter
 from onnx_compat.tracing.recording import record_program
 from onnx_compat.tracing.values import lift
-
-
-def evaluate(function, arrays, emitter=None):
-    ports = [Port("x%d" % k, dtypes.float64, array.shape) for k, array in enumerate(arrays)]
-    emitter = emitter or Reference()
-    return emit(record_program(function, ports, emitter).region, emitter, arrays)
-
-
-def check(function, *shapes, offset=0.1, emitter=None):
-    """Assert that each derivative of a weighted sum of the results is close to a central finite difference."""
-    random = np.random.RandomState(7)
-    arrays = [random.rand(*shape) * 0.8 + offset for shape in shapes]
-    weights = random.rand(*evaluate(lambda *xs: [function(*xs)], arrays)[0].shape)
-
-    def derive(*xs):
-        variables = [autodiff.variable(x) for x in xs]
-        return autodiff.gradients(p.mul(function(*variables), lift(weights)), variables)
-
-    def total():
-        return (evaluate(lambda *xs: [function(*xs)], arrays)[0] * weights).sum()
-
-    for array, derivative in zip(arrays, evaluate(derive, arrays, emitter)):
-        for index in list(itertools.islice(np.ndindex(*array.shape), 0, None, 3)):
-            kept = array[index]
-            array[index] = kept + 1e-5
-            above = total()
-            array[index] = kept - 1e-5
-            assert derivative[index] == pytest.approx((above - total()) / 2e-5, rel=1e-4, abs=1e-5)
-            array[index] = kept
 
 
 @pytest.mark.parametrize("name", sorted(_UNARY))
@@ -80,6 +51,25 @@ MOVED = {
     "reduce_mean": (lambda x: p.reduce_mean(x, [0], keepdims=True), [(2, 3)]),
     "reduce_prod": (lambda x: p.reduce_prod(x, [1]), [(2, 3)]),
     "matmul": (lambda x, y, b: p.matmul(x, y, b, True, True), [(4, 3), (5, 4), (5,)]),
+    "cumsum": (lambda x: p.cumsum(x, 1, True, True), [(2, 4)]),
+    "tile": (lambda x: p.tile(x, [2, 3]), [(2, 2)]),
+    "slice with gaps": (lambda x: p.slice(x, [1, 0], [None, None], [2, 1]), [(5, 2)]),
+    "arange": (lambda x, y: p.arange(p.reshape(x, ()), lift(9.0), p.reshape(y, ())), [(1,), (1,)]),
+    "take_along": (lambda x: p.take_along(x, lift(np.array([[2, 0, 2], [1, 1, 0]])), 1), [(3, 3)]),
+    "gather_nd": (lambda x: p.gather_nd(x, lift(np.array([[1, 0], [1, 0]]))), [(2, 3, 2)]),
+    "gather_nd of batches": (lambda x: p.gather_nd(x, lift(np.array([[[1], [1]], [[2], [0]]])), 1), [(2, 3, 2)]),
+    **{
+        "pad by %s" % mode: (lambda x, mode=mode: p.pad(x, [1, 2], [2, 1], mode), [(3, 4)])
+        for mode in ("edge", "reflect", "wrap")
+    },
+    **{
+        "scatter_nd by %s%s" % (reduction, " of equal places" * (places[0] == places[1])): (
+            lambda x, u, reduction=reduction, places=places: p.scatter_nd(x, lift(np.array(places)), u, reduction),
+            [(3, 2), (3, 2)],
+        )
+        for reduction in ("none", "add", "mul", "max", "min")
+        for places in ([[2], [0], [1]], [[2], [2], [0]])
+    },
 }
 
 
@@ -112,19 +102,103 @@ def test_primitives_that_move_or_combine_elements(name):
     check(function, *shapes)
 
 
-def test_a_primitive_without_derivative_is_refused():
-    with pytest.raises(UnsupportedError, match="derivative of the primitive"):
-        check(lambda x: p.take_along(x, lift(np.array([[0]])), 0), (2, 2))
+@pytest.mark.parametrize("name", sorted(set(_UNARY)))
+def test_second_order_of_unary_functions(name):
+    check_second_order(getattr(p, name), (2,), offset=1.1 if name == "acosh" else 0.1)
 
 
-def derivatives(function, *arrays):
-    """Return the derivatives of the sum of the results with respect to each array, as nested lists."""
+@pytest.mark.parametrize("name", sorted(_BINARY))
+def test_second_order_of_binary_functions(name):
+    check_second_order(getattr(p, name), (3,), (3,))
 
-    def derive(*xs):
-        variables = [autodiff.variable(x) for x in xs]
-        return autodiff.gradients(function(*variables), variables)
 
-    return [result.tolist() for result in evaluate(derive, [np.array(array, np.float64) for array in arrays])]
+@pytest.mark.parametrize("name", sorted({**MOVED, **IMAGES}))
+def test_second_order_of_other_primitives(name):
+    function, shapes = {**MOVED, **IMAGES}[name]
+    check_second_order(function, *shapes)
+
+
+def test_each_primitive_has_a_rule_or_a_reason():
+    """A primitive without a derivative rule has a declared reason, and no primitive has both."""
+    assert sorted(set(RULES) - {"extents"} | set(REASONS)) == sorted(p.PRIMITIVES)
+    assert not set(RULES) & set(REASONS)
+
+
+@pytest.mark.parametrize("shim", ["reference", "onnx"])
+def test_a_derivative_that_does_not_exist_names_node_primitive_and_remedy(shim):
+    proto = model(
+        [
+            node("BitCast", ["x"], ["bits"], to=TensorProto.INT32),
+            node("BitCast", ["bits"], ["y"], to=FLOAT, name="numbers"),
+            node("Gradient", ["x"], ["dx"], domain="ai.onnx.preview.training", xs=["x"], y="y"),
+        ],
+        [value("x", [2])],
+        [value("dx", [2])],
+        opset=26,
+        extra_opsets=[helper.make_opsetid("ai.onnx.preview.training", 1)],
+    )
+    with pytest.raises(UnsupportedError) as caught:
+        onnx_compat.run(proto, [np.ones(2, np.float32)], shim=shim)
+    for part in ("numbers", "'bitcast'", "it reads the bits", "freeze the tensor", "replace the operator"):
+        assert part in str(caught.value)
+
+
+def test_the_number_of_channels_of_a_pool_must_be_known():
+    window = Window.of((2, 2))
+    ports = [Port("x", dtypes.float64, (1, None, 4, 4))]
+
+    def derive(x):
+        return autodiff.gradients(p.avg_pool(x, window), [x])
+
+    with pytest.raises(UnsupportedError, match="number of channels"):
+        record_program(derive, ports, Reference())
+
+
+STRAIGHT = {
+    "round": lambda x: p.round(p.mul(x, 3)),
+    "cast": lambda x: p.mul(p.cast(p.cast(p.mul(x, 3), dtypes.int32), dtypes.float64), 1),
+    "integers": lambda x: p.cast(p.mul(p.sub(p.cast(p.mul(x, 3), dtypes.int32), 7), 1), dtypes.float64),
+}
+
+
+@pytest.mark.parametrize("name", sorted(STRAIGHT))
+def test_rounding_is_straight_through_by_choice(name):
+    function = STRAIGHT[name]
+    assert derivatives(function, [0.2, 0.9]) == [[0, 0]]
+    with autodiff.choose(straight_through=True):
+        assert derivatives(function, [0.2, 0.9]) == [[3, 3]]
+    assert derivatives(function, [0.2, 0.9]) == [[0, 0]]
+
+
+def quantized_model(kind):
+    """A model of y = DequantizeLinear(QuantizeLinear(x)) in a quantised dtype, and the Gradient of y by x."""
+    return model(
+        [
+            node("QuantizeLinear", ["x", "scale", "zero"], ["q"]),
+            node("DequantizeLinear", ["q", "scale", "zero"], ["y"]),
+            node("Gradient", ["x"], ["dx"], domain="ai.onnx.preview.training", xs=["x"], y="y"),
+        ],
+        [value("x", [4])],
+        [value("dx", [4])],
+        {"scale": np.float32(0.5)},
+        opset=21,
+        extra_opsets=[helper.make_opsetid("ai.onnx.preview.training", 1)],
+    )
+
+
+@pytest.mark.parametrize("kind", ["UINT8", "INT8", "UINT16", "INT16", "UINT4", "INT4", "FLOAT8E4M3FN", "FLOAT8E5M2"])
+def test_quantised_numbers_are_straight_through_within_their_range(kind):
+    proto = quantized_model(kind)
+    proto.graph.initializer.append(helper.make_tensor("zero", getattr(TensorProto, kind), [], [0]))
+    x = np.array([0.3, 1.2, 1e9, 2.0], np.float32)
+    with autodiff.choose(straight_through=True):
+        (dx,) = onnx_compat.prepare(proto, shim="reference").run([x])
+    assert dx.tolist() == [1, 1, 0, 1]
+
+
+def test_the_choices_of_a_derivative_are_checked():
+    with pytest.raises(InputError, match="kept_states is 1"), autodiff.choose(kept_states=1):
+        pass
 
 
 def test_the_derivative_of_a_product_is_the_product_of_the_others():
@@ -190,3 +264,22 @@ def test_gradient_by_a_known_weight():
     )
     (dw,) = SHIM.compile(program).run([np.array([[3.0, 1.0]], np.float32)])
     assert dw.tolist() == [[30], [10]]
+
+
+def test_a_gradient_of_a_gradient():
+    """The second derivative of x * x * x, by two nodes of the operator."""
+    gradient = {"domain": "ai.onnx.preview.training", "xs": ["x"]}
+    proto = model(
+        [
+            node("Mul", ["x", "x"], ["xx"]),
+            node("Mul", ["xx", "x"], ["y"]),
+            node("Gradient", ["x"], ["dx"], y="y", **gradient),
+            node("Gradient", ["x"], ["ddx"], y="dx", **gradient),
+        ],
+        [value("x", [2])],
+        [value("ddx", [2])],
+        extra_opsets=[helper.make_opsetid("ai.onnx.preview.training", 1)],
+    )
+    for shim in ("reference", "onnx"):
+        (ddx,) = onnx_compat.prepare(proto, shim=shim).run([np.array([1, 2], np.float32)])
+        assert ddx.tolist() == [6, 12]

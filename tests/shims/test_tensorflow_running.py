@@ -54,6 +54,11 @@ def test_every_batch_size_runs_with_one_trace(shim: Any) -> None:
     assert compiled.traces == 1
 
 
+@pytest.mark.parametrize("divisor", [0.0, 0.5, 2.0, 3.0])
+def test_a_scalar_divided_by_a_constant_stays_a_scalar(shim: Any, divisor: float) -> None:
+    same(shim, lambda x: [primitives.div(x, divisor)], [Port("x", FLOAT, ())], [np.array(1.5, np.float32)])
+
+
 def test_comparisons_with_nan(shim: Any) -> None:
     def negate(x: Any) -> List[Any]:
         compared = [primitives.less(x, 1.0), primitives.less_equal(x, 1.0), primitives.equal(x, 1.0)]

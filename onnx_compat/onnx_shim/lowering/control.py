@@ -119,7 +119,8 @@ class ControlLowering(LinearLowering):
         attributes: Dict[str, Any] = {"body": graph, "num_scan_inputs": len(entries)}
         if reverse:
             attributes["scan_input_directions"] = [1] * len(entries)
-            attributes.update({"scan_output_directions": [1] * len(stacked)} if stacked else {})
+            if stacked:  # a list without entries has no type
+                attributes["scan_output_directions"] = [1] * len(stacked)
         results = [Value(value.dtype, value.shape) for value in state]
         results += [Value(value.dtype, (entries[0].shape[0], *value.shape)) for value in stacked]
         values = self.builder.call("Scan", [*state, *entries], results, attributes)

@@ -289,15 +289,19 @@ class _Tensors(Windows):
         - refusal: why the core cannot compute the gradients; "" if it can. If torch raises RuntimeError and `refusal`
           is not "", UnsupportedError is raised with this reason.
 
-        The tensors are cloned, because torch does not differentiate tensors created in inference mode.
+        The tensors are cloned, because torch does not differentiate tensors created in inference mode. Inside of another
+        gradient, the result has a gradient too.
         """
+        create_graph = torch.is_grad_enabled() and any(x.requires_grad for x in (*xs, *captures))
         with torch.inference_mode(False), torch.enable_grad():
             variables = [x.clone().requires_grad_(x.is_floating_point()) for x in xs]
             try:
                 y = bodies[0](*variables, *[capture.clone() for capture in captures])[0].sum()
                 floats = [x for x in variables if x.requires_grad]
                 gradients = (
-                    torch.autograd.grad(y, floats, allow_unused=True) if y.requires_grad else [None] * len(floats)
+                    torch.autograd.grad(y, floats, allow_unused=True, create_graph=create_graph)
+                    if y.requires_grad
+                    else [None] * len(floats)
                 )
             except RuntimeError:
                 return super().gradient(*xs, bodies=bodies, captures=captures, refusal=refusal)

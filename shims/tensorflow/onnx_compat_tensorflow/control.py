@@ -6,16 +6,27 @@ A body is the region of a branch or a loop as a function of tensors. Values of o
 import functools
 from typing import Any, Callable, List, Optional, Sequence, Tuple, TypeVar, cast
 
-from onnx_compat.shim import Sizes, Spec
+from onnx_compat.shim import Ref, Region, Sizes, Spec
 from onnx_compat_tensorflow.base import Base
 from onnx_compat_tensorflow.devices import placement
 from onnx_compat_tensorflow.framework_types import Bodies, TfShape, TfTensor, TfTensorArray
 from onnx_compat_tensorflow.tensors import static_shape, tf_dtype
 
-__all__ = ["Control"]
+__all__ = ["Control", "has_wrong_gradient"]
 
 Handles = Sequence[TfTensor]
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def has_wrong_gradient(region: Region) -> bool:
+    """Return whether TensorFlow gives a wrong gradient of a node in the region or its inner regions.
+
+    The gradient of PadV2 by the pad value is None in every version, which counts as 0.
+    """
+    return any(
+        (node.primitive == "pad" and isinstance(node.args[3], Ref)) or any(map(has_wrong_gradient, node.regions))
+        for node in region.live()
+    )
 
 
 class Control(Base):
@@ -103,13 +114,15 @@ class Control(Base):
     def gradient(self, *xs: TfTensor, bodies: Bodies, captures: Handles, refusal: str) -> Tuple[TfTensor, ...]:
         """Return, for each of `xs`, the gradient of the sum of the first output of `bodies[0]`, computed by TensorFlow.
 
-        The gradient of an x on which the output does not depend is 0. If an op has no registered gradient
-        (LookupError), `composed_gradient` of the core computes the gradients.
+        The gradient of an x on which the output does not depend is 0. `composed_gradient` of the core computes the
+        gradients if an op has no registered gradient (LookupError), or a wrong one (`has_wrong_gradient`).
 
         `bodies[0]` is called with `xs` and `captures`. `refusal`: why the core cannot compute the gradients; "" if it
         can. Raises UnsupportedError with this reason if an op has no registered gradient and `refusal` is not "".
         """
         tf = self.tf
+        if has_wrong_gradient(self.node.regions[0]):
+            return super().gradient(*xs, bodies=bodies, captures=captures, refusal=refusal)
         try:
             if self.concrete:
                 with tf.GradientTape() as tape:

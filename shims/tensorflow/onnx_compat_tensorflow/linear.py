@@ -24,11 +24,32 @@ class Linear(Elementwise):
             return self.add_bias(product, bias, fused=bool(self.shape_list(y)[1 if transpose_y else 0]))
         if self.rank(y) == 2 and not transpose_x:
             return self._rows(x, y, bias, transpose_y)
+        rank = max(self.rank(x), self.rank(y))
         operands = [
-            self._conjugate(operand) if flag else operand for operand, flag in ((x, transpose_x), (y, transpose_y))
+            self._with_rank(self._conjugate(operand) if flag else operand, rank)
+            for operand, flag in ((x, transpose_x), (y, transpose_y))
         ]
-        product = self.op("BatchMatMulV2", *operands, adj_x=transpose_x, adj_y=transpose_y)
-        return self.add_bias(product, bias)
+        return self.add_bias(self._multiply_batches(*operands, transpose_x, transpose_y), bias)
+
+    def _multiply_batches(self, x: TfTensor, y: TfTensor, transpose_x: bool, transpose_y: bool) -> TfTensor:
+        """Multiply stacks of matrices of one rank. `transpose_x`, `transpose_y`: whether the matrices are transposed.
+
+        Batch axes of size 1 in both operands are removed from the operands and inserted into the product: with oneDNN,
+        BatchMatMulV2 of TensorFlow 2.21 writes beyond the product if another batch axis is broadcast.
+        """
+        sizes = list(zip(self.shape_list(x), self.shape_list(y)))[:-2]
+        single = [axis for axis, pair in enumerate(sizes) if pair == (1, 1)]
+        if single:
+            x, y = (self.raw.Squeeze(input=operand, axis=single) for operand in (x, y))
+        product = self.op("BatchMatMulV2", x, y, adj_x=transpose_x, adj_y=transpose_y)
+        for axis in single:
+            product = self.raw.ExpandDims(input=product, axis=axis)
+        return product
+
+    def _with_rank(self, x: TfTensor, rank: int) -> TfTensor:
+        """Return x with axes of size 1 before its own axes, so that it has the rank `rank`."""
+        missing = rank - self.rank(x)
+        return self.raw.Reshape(tensor=x, shape=self.vector([1] * missing + self.lengths(x))) if missing else x
 
     def _rows(self, x: TfTensor, y: TfTensor, bias: TfTensor, transpose_y: bool) -> TfTensor:
         """Multiply x by a matrix y: reshape x to the matrix of all its rows, multiply, add the bias, and reshape back.
