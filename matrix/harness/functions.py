@@ -9,23 +9,25 @@ from onnx_compat.ir.dtypes import DType
 from onnx_compat.shim.interface import Port
 from onnx_compat.tracing.recording import record_program
 
-__all__ = ["run_function", "run_with_derivative"]
+__all__ = ["compile_function", "run_function", "run_with_derivative"]
+
+Function = Callable[..., Any]
 
 
-def run_function(
-    function: Callable[..., Any], arrays: Sequence[Any], shim: Any = None, is_symbolic: bool = False
-) -> List[np.ndarray]:
-    """Return the results of a function of Tensors for arrays, as a list of arrays.
+def compile_function(
+    function: Function, arrays: Sequence[Any], shim: Any = None, is_symbolic: bool = False
+) -> Callable[[Sequence[Any]], List[np.ndarray]]:
+    """Return a compiled function of Tensors: it takes a list of arrays, and returns the list of the results.
 
+    - arrays: examples of the arguments, for their types.
     - shim: what compiles the program; None: the reference.
     - is_symbolic: whether the first axis of each array has a symbolic size; equal sizes become one symbol.
     """
     from onnx_compat.reference.shim import SHIM
 
     shim = shim or SHIM
-    arrays = [np.asarray(array) for array in arrays]
     ports = []
-    for k, array in enumerate(arrays):
+    for k, array in enumerate(map(np.asarray, arrays)):
         shape: List[Any] = list(array.shape)
         if is_symbolic and shape:
             shape[0] = "n%d" % shape[0]
@@ -35,12 +37,19 @@ def run_function(
         result = function(*xs)
         return list(result) if isinstance(result, (list, tuple)) else [result]
 
-    program = record_program(results, ports, shim.emitter())
-    return [np.asarray(array) for array in shim.compile(program).run(arrays)]
+    compiled = shim.compile(record_program(results, ports, shim.emitter()))
+    return lambda values: [np.asarray(array) for array in compiled.run([np.asarray(value) for value in values])]
+
+
+def run_function(
+    function: Function, arrays: Sequence[Any], shim: Any = None, is_symbolic: bool = False
+) -> List[np.ndarray]:
+    """Return the results of a function of Tensors for arrays, as a list of arrays. See `compile_function`."""
+    return compile_function(function, arrays, shim, is_symbolic)(arrays)
 
 
 def run_with_derivative(
-    function: Callable[..., Any], arrays: Sequence[Any], by: int, shim: Any = None, is_symbolic: bool = False
+    function: Function, arrays: Sequence[Any], by: int, shim: Any = None, is_symbolic: bool = False
 ) -> List[np.ndarray]:
     """Return [result of a function, derivative of the sum of its elements with respect to argument `by`]."""
 

@@ -29,8 +29,8 @@ class DynamicLossScale:
     growth_steps: int = 2000
 
     def __post_init__(self) -> None:
-        number("initial", self.initial, _LEAST, _GREATEST)
-        if number("growth_steps", self.growth_steps, 1) != int(self.growth_steps):
+        number("initial", self.initial, "[%r, %r]" % (_LEAST, _GREATEST))
+        if number("growth_steps", self.growth_steps, "[1, inf)") != int(self.growth_steps):
             raise InputError("growth_steps must be an integer, not %r" % self.growth_steps)
 
     def shared(self) -> Dict[str, np.ndarray]:

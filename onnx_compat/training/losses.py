@@ -134,7 +134,7 @@ def scalar_loss(
     """
     if reduction not in ("mean", "sum", "none"):
         raise InputError("a loss is reduced by mean, sum or none, not by %r" % (reduction,))
-    function = loss_function(loss) if isinstance(loss, str) else loss
+    function = loss if callable(loss) else loss_function(loss)
     if function in LOSSES.values():
         check_options("the loss '%s'" % function.__name__, options, keyword_defaults(function))
     if predictions.dtype.kind == "f" and predictions.dtype.name != "float64":

@@ -130,7 +130,7 @@ def scalar_metric(
     The mean of no values is 0. Raises InputError for an unknown metric or option, for a `k` that is no positive int,
     and for labels or weights that do not fit.
     """
-    function = metric_function(metric) if isinstance(metric, str) else metric
+    function = metric if callable(metric) else metric_function(metric)
     if function in METRICS.values():
         check_options("the metric '%s'" % function.__name__, options, keyword_defaults(function))
     if "k" in options and not (is_static(options["k"]) and options["k"] > 0):

@@ -57,17 +57,19 @@ def check_options(subject: str, options: Iterable[str], known: Iterable[str]) ->
         raise InputError("%s has no option '%s'" % (subject, option), hint=hint)
 
 
-def number(name: str, value: object, low: float = -math.inf, high: float = math.inf, is_open: bool = False) -> float:
-    """Return an option that must be a finite number from `low` to `high`.
+def number(name: str, value: object, interval: str = "(-inf, inf)") -> float:
+    """Return an option that must be a finite number in an interval such as "[0, 1)": from 0 to 1, without 1.
 
-    `is_open`: `low` itself is out of range. `name` is the option in the error. Raises InputError for another value.
+    `name` is the option in the error. Raises InputError for another value.
     """
+    low, high = (float(end) for end in interval[1:-1].split(","))
     try:
-        is_number = not isinstance(value, bool) and math.isfinite(value)  # type: ignore[arg-type]  # else a TypeError
+        is_inside = not isinstance(value, bool) and math.isfinite(value)  # type: ignore[arg-type]  # else a TypeError
     except TypeError:
-        is_number = False
-    if not is_number or not low <= value <= high or (is_open and value == low):  # type: ignore[operator]  # a number
-        least = "" if low == -math.inf else " above %g" % low if is_open else " from %g" % low
-        most = "" if high == math.inf else " up to %g" % high
-        raise InputError("%s must be a number%s%s, not %r" % (name, least, most, value))
-    return value  # type: ignore[return-value]  # a number
+        is_inside = False
+    if is_inside:
+        number: float = value  # type: ignore[assignment]  # finite
+        above = number > low if interval[0] == "(" else number >= low
+        if above and (number < high if interval[-1] == ")" else number <= high):
+            return number
+    raise InputError("%s must be a number in %s, not %r" % (name, interval, value))

@@ -252,7 +252,7 @@ def optimizer(name: str, learning_rate: Union[None, float, Schedule] = None, **o
     check_options("the optimizer '%s'" % key, options, defaults)
     rate = rule.learning_rate if learning_rate is None else learning_rate
     if not isinstance(rate, Schedule):
-        number("learning_rate", rate, 0)
+        number("learning_rate", rate, "[0, inf)")
     values = {**defaults, **options}
     if values["loss_scale"] == "dynamic":
         values["loss_scale"] = DynamicLossScale()
@@ -269,12 +269,12 @@ def _check_value(option: str, value: Any, default: Any) -> None:
         if not isinstance(value, bool):
             raise InputError("%s must be True or False, not %r" % (option, value))
     elif option == "accumulate":
-        if number(option, value, 1) != int(value):
+        if number(option, value, "[1, inf)") != int(value):
             raise InputError("accumulate must be an integer, not %r" % (value,))
     elif option == "weight_decay":
-        number(option, 0 if value is None else value, 0)
+        number(option, 0 if value is None else value, "[0, inf)")
     elif option in _COMMON:  # clipping and loss_scale
         if value is not None and not (option == "loss_scale" and isinstance(value, DynamicLossScale)):
-            number(option, value, 0, is_open=True)
+            number(option, value, "(0, inf)")
     else:
-        number(option, value, *RANGES[option])
+        number(option, value, RANGES[option])

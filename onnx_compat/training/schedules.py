@@ -39,7 +39,7 @@ def _check(schedule: Any, *positive: str) -> None:
     """
     for name, value in vars(schedule).items():
         if name in positive:
-            number(name, value, 0, is_open=True)
+            number(name, value, "(0, inf)")
         elif not isinstance(value, (bool, tuple, list, type(None))):
             number(name, value)
 
@@ -143,7 +143,7 @@ class InverseTimeDecay(Schedule):
 
     def __post_init__(self) -> None:
         _check(self, "decay_steps")
-        number("decay_rate", self.decay_rate, 0)
+        number("decay_rate", self.decay_rate, "[0, inf)")
 
     def __call__(self, step: Tensor) -> Tensor:
         """Return the learning rate of a step."""
@@ -174,14 +174,14 @@ class CosineDecay(Schedule):
 
     def __post_init__(self) -> None:
         _check(self, "decay_steps")
-        number("warmup_steps", self.warmup_steps, 0)
+        number("warmup_steps", self.warmup_steps, "[0, inf)")
 
     def __call__(self, step: Tensor) -> Tensor:
         """Return the learning rate of a step."""
         time: Any = _as_float(step)
         if self.warmup_target is None:
             return _cosine(p.minimum(time / self.decay_steps, 1), self.alpha) * self.initial_learning_rate
-        since = p.maximum(time - self.warmup_steps, 0)
+        since = p.maximum(time - self.warmup_steps, "[0, inf)")
         decay = _cosine(p.minimum(since / self.decay_steps, 1), self.alpha) * self.warmup_target
         if not self.warmup_steps:
             return decay
@@ -204,7 +204,7 @@ class CosineDecayRestarts(Schedule):
 
     def __post_init__(self) -> None:
         _check(self, "first_decay_steps", "m_mul")
-        number("t_mul", self.t_mul, 1)
+        number("t_mul", self.t_mul, "[1, inf)")
 
     def __call__(self, step: Tensor) -> Tensor:
         """Return the learning rate of a step. The first step of a period has the highest rate of the period."""

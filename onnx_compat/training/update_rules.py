@@ -3,7 +3,6 @@
 The rules are in `momentum_rules`, `adam_rules` and `adaptive_rules`.
 """
 
-import math
 from typing import Any, Callable, Dict, Mapping, NamedTuple, Sequence, Tuple
 
 from onnx_compat.training.names import keyword_defaults
@@ -87,21 +86,21 @@ def update_rule(
     return declare
 
 
-#: Option -> (least, greatest, whether the least value itself is out of range).
-RANGES: Dict[str, Tuple[float, float, bool]] = {
-    "beta": (0, math.inf, False),
-    "beta_1": (0, 1, False),
-    "beta_2": (0, 1, False),
-    "beta_2_decay": (-math.inf, 0, False),
-    "clip_threshold": (0, math.inf, True),
-    "epsilon": (0, math.inf, False),
-    "epsilon_1": (0, math.inf, False),
-    "epsilon_2": (0, math.inf, False),
-    "initial_accumulator_value": (0, math.inf, False),
-    "l1_regularization_strength": (0, math.inf, False),
-    "l2_regularization_strength": (0, math.inf, False),
-    "l2_shrinkage_regularization_strength": (0, math.inf, False),
-    "learning_rate_power": (-math.inf, 0, False),
-    "momentum": (0, 1, False),
-    "rho": (0, 1, False),
+#: Option -> the interval of its values.
+RANGES: Dict[str, str] = {
+    "beta": "[0, inf)",
+    "beta_1": "[0, 1)",
+    "beta_2": "[0, 1)",
+    "beta_2_decay": "(-inf, 0)",
+    "clip_threshold": "(0, inf)",
+    "epsilon": "[0, inf)",
+    "epsilon_1": "[0, inf)",
+    "epsilon_2": "[0, inf)",
+    "initial_accumulator_value": "[0, inf)",
+    "l1_regularization_strength": "[0, inf)",
+    "l2_regularization_strength": "[0, inf)",
+    "l2_shrinkage_regularization_strength": "[0, inf)",
+    "learning_rate_power": "(-inf, 0]",
+    "momentum": "[0, 1]",
+    "rho": "[0, 1]",
 }
