@@ -1,4 +1,4 @@
-"""Optimizers by name: the step of all parameters, as a function over primitives. Names and results are those of Keras 3.
+"""Optimizers by name: the step of all parameters, as a function over primitives. Names and results are Keras 3's.
 
 An optimizer is a description without state. Its state is given to `apply`, which returns the state after the step:
 
@@ -174,7 +174,7 @@ class Optimizer:
                 raise InputError(
                     "the step of '%s' needs %d tensors of '%s', and has %s"
                     % (self.name, length, name, lengths.get(name, "none")),
-                    hint="give the state of `slots()` and `shared()`, and a gradient for each of at least one parameter",
+                    hint="give the state of `slots()` and `shared()`, one parameter or more, and a gradient for each",
                 )
 
     def _clip(self, gradients: Sequence[Tensor]) -> Sequence[Tensor]:
@@ -212,7 +212,8 @@ class Optimizer:
             state = {name: slots[name][k] for name in names}
             at = Update(start, gradient, own_rate, p.cast(number_of_update, parameter.dtype), state, shared)
             rows.append([rule.function(at, **options), *(at.slots[name] for name in names)])
-        columns = [_select(conditions, list(column), old) for column, old in zip(zip(*rows), [parameters, *(slots[n] for n in names)])]
+        old = [parameters, *(slots[name] for name in names)]
+        columns = [_select(conditions, column, before) for column, before in zip(zip(*rows), old)]
         after = {name: _select(conditions, [value], slots[name]) for name, value in shared.items()}
         return columns[0], {**after, **dict(zip(names, columns[1:]))}
 

@@ -1,4 +1,4 @@
-"""Losses of values: distances, margins and counts. Each returns a loss for each example, the mean over the last axis."""
+"""Losses of values: distances, margins and counts. Most are a mean over the last axis, for each example."""
 
 import math
 from typing import Any
@@ -37,7 +37,7 @@ def mean_squared_logarithmic_error(labels: Tensor, predictions: Tensor) -> Tenso
 
 
 def normalize(x: Any, axis: int) -> Any:
-    """Return x divided by its Euclidean norm along an axis. A norm below 1e-7 counts as 1e-7, also in the derivative."""
+    """Return x divided by its Euclidean norm along an axis. A norm below 1e-7 counts as the constant 1e-7."""
     square = p.reduce_sum(p.mul(x, x), [axis], keepdims=True)
     is_long = p.greater(square, EPSILON**2)
     return p.mul(x, p.where(is_long, p.div(1, p.sqrt(p.where(is_long, square, 1))), 1 / EPSILON))

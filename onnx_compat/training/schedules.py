@@ -1,4 +1,4 @@
-"""Learning-rate schedules: functions from the number of the step to the learning rate, with Keras' names and results."""
+"""Learning-rate schedules: functions from the number of the step to the learning rate, with the names of Keras."""
 
 import math
 from dataclasses import dataclass
@@ -76,8 +76,9 @@ class ExponentialDecay(Schedule):
 
     def __call__(self, step: Tensor) -> Tensor:
         """Return the learning rate of a step."""
-        periods = _as_float(step) / self.decay_steps
-        return p.mul(p.pow(self.decay_rate, p.floor(periods) if self.staircase else periods), self.initial_learning_rate)
+        periods: Any = _as_float(step) / self.decay_steps
+        periods = p.floor(periods) if self.staircase else periods
+        return p.mul(p.pow(self.decay_rate, periods), self.initial_learning_rate)
 
 
 @dataclass(frozen=True)

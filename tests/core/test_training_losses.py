@@ -1,10 +1,10 @@
-"""Losses: their formulas and derivatives in float64, extreme probabilities, empty batches, and arguments that do not fit."""
+"""Losses: formulas and derivatives in float64, extreme probabilities, empty batches, arguments that do not fit."""
 
 import functools
-import itertools
 
 import numpy as np
 import pytest
+from ctc_alignments import alignments
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,7 +15,6 @@ from onnx_compat.errors import InputError
 from onnx_compat.ir.dtypes import float32
 from onnx_compat.ops import loss as meanings
 from onnx_compat.tracing.values import lift
-from onnx_compat.training import structure_losses
 from onnx_compat.training.losses import ALIASES, LOSSES, loss_function, scalar_loss
 
 E = 1e-7
@@ -29,16 +28,6 @@ def softmax(x, axis=-1):
 
 def unit(x):
     return x / np.sqrt((x * x).sum(-1, keepdims=True))
-
-
-def alignments(labels, logits):
-    """Return -log of the probability of the labels of an example: the sum over all paths that collapse to them."""
-    probabilities, labels = softmax(logits), [label for label in labels if label]
-    total = 0.0
-    for path in itertools.product(range(logits.shape[1]), repeat=logits.shape[0]):
-        if [symbol for symbol, _ in itertools.groupby(path) if symbol] == labels:
-            total += np.prod(probabilities[range(len(path)), path])
-    return -np.log(total)
 
 
 def circle_formula(y, x, gamma, margin):
@@ -294,48 +283,6 @@ def test_a_vector_of_zeros_has_a_finite_cosine():
         lambda y, x: scalar_loss("cosine_similarity", y, x), [Y.astype(np.float32), np.zeros((4, 3), np.float32)], 1
     )
     assert got == 0
-    assert np.isfinite(derivative).all()
-
-
-# -- CTC ---------------------------------------------------------------------------------------------------------------
-def test_ctc_of_labels_that_do_not_fit():
-    labels = np.array([[1, 1, 1], [1, 2, 0], [0, 0, 0], [3, 0, 0], [-1, 0, 0]])
-    logits = RANDOM.standard_normal((5, 4, 3))
-    got, derivative = run_with_derivative(
-        lambda y, x: scalar_loss("ctc", y, x, reduction="none"), [labels, logits], 1
-    )
-    assert np.isinf(got[0])
-    assert np.isnan(got[3:]).all()
-    np.testing.assert_allclose(got[1:3], [alignments(*pair) for pair in zip(labels[1:3], logits[1:3])])
-    assert np.isfinite(derivative).all()
-    assert not derivative[0].any()
-
-
-@pytest.mark.parametrize("is_symbolic", [False, True])
-def test_ctc_as_a_loop_is_the_unrolled_one(is_symbolic, monkeypatch):
-    labels, logits = np.array([[1, 2, 2, 0], [3, 1, 0, 0]]), RANDOM.standard_normal((2, 9, 4))
-    (unrolled,) = run_function(lambda y, x: LOSSES["ctc"](y, x), [labels, logits])
-    monkeypatch.setattr(structure_losses, "_UNROLLED_STEPS", 8)
-    (looped,) = run_function(lambda y, x: LOSSES["ctc"](y, x), [labels, logits], is_symbolic=is_symbolic)
-    np.testing.assert_allclose(looped, unrolled)
-
-
-def test_ctc_of_a_symbolic_number_of_steps():
-    labels, logits = np.array([[1, 2, 2, 0], [3, 1, 0, 0]]), RANDOM.standard_normal((9, 2, 4))
-    (looped,) = run_function(
-        lambda x: LOSSES["ctc"](lift(labels), p.transpose(x, [1, 0, 2])), [logits], is_symbolic=True
-    )
-    (unrolled,) = run_function(lambda y, x: LOSSES["ctc"](y, x), [labels, logits.transpose(1, 0, 2)])
-    np.testing.assert_allclose(looped, unrolled)
-
-
-def test_ctc_masks_classes_by_infinite_logits():
-    logits = RANDOM.standard_normal((1, 4, 3))
-    logits[..., 2] = -np.inf
-    got, derivative = run_with_derivative(
-        lambda y, x: scalar_loss("ctc", y, x), [np.array([[1, 1]]), logits], 1
-    )
-    assert got == pytest.approx(alignments([1, 1], logits[0, :, :2]))
     assert np.isfinite(derivative).all()
 
 

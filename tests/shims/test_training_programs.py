@@ -1,4 +1,4 @@
-"""Losses with their derivatives, and steps of optimizers, as programs of the shim under test, compared with the reference."""
+"""Losses with derivatives, and steps of optimizers, as programs of the shim under test, beside the reference."""
 
 from typing import Any, Dict, Tuple
 
