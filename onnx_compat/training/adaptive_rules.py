@@ -84,9 +84,7 @@ def adadelta(at: Update, *, rho: float = 0.95, epsilon: float = 1e-7) -> Any:
     return at.parameter - at.rate * step
 
 
-@update_rule(
-    "ftrl", lambda options: {"accumulator": Slot(options["initial_accumulator_value"]), "linear": Slot()}
-)
+@update_rule("ftrl", lambda options: {"accumulator": Slot(options["initial_accumulator_value"]), "linear": Slot()})
 def ftrl(
     at: Update,
     *,

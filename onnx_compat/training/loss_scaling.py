@@ -42,8 +42,7 @@ class DynamicLossScale:
 def unscale(gradients: Sequence[Tensor], scale: Any) -> List[Tensor]:
     """Return the gradients of a loss that was multiplied by `scale`, divided by it. `scale` is a number or a Tensor."""
     return [
-        p.div(gradient, p.cast(scale, gradient.dtype) if isinstance(scale, Tensor) else scale)
-        for gradient in gradients
+        p.div(gradient, p.cast(scale, gradient.dtype) if isinstance(scale, Tensor) else scale) for gradient in gradients
     ]
 
 

@@ -8,14 +8,14 @@ from typing import Any, Callable, Dict, Union
 
 from onnx_compat import primitives as p
 from onnx_compat.errors import InputError
-from onnx_compat.ir.dims import is_equal, is_static
+from onnx_compat.ir.dims import is_equal
 from onnx_compat.ir.dtypes import float32, int64
-from onnx_compat.tracing.values import Tensor, lift
+from onnx_compat.tracing.values import Tensor
 from onnx_compat.training import regression_losses
 from onnx_compat.training.loss_inputs import align, check_predictions, class_indices
 from onnx_compat.training.losses import ALIASES as LOSS_ALIASES
 from onnx_compat.training.losses import LOSSES, example_counts, mean, weigh
-from onnx_compat.training.names import check_options, find, keyword_defaults
+from onnx_compat.training.names import check_options, find, keyword_defaults, number
 
 __all__ = ["METRICS", "MetricFunction", "metric_function", "scalar_metric"]
 
@@ -133,8 +133,8 @@ def scalar_metric(
     function = metric if callable(metric) else metric_function(metric)
     if function in METRICS.values():
         check_options("the metric '%s'" % function.__name__, options, keyword_defaults(function))
-    if "k" in options and not (is_static(options["k"]) and options["k"] > 0):
-        raise InputError("k must be a positive int, not %r" % (options["k"],))
+    if "k" in options and number("k", options["k"], "[1, inf)") != int(options["k"]):
+        raise InputError("k must be an integer, not %r" % (options["k"],))
     if predictions.dtype.kind == "f" and predictions.dtype.name != "float64":
         predictions = p.cast(predictions, float32)
     values = function(labels, predictions, **options)

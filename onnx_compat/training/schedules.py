@@ -182,7 +182,7 @@ class CosineDecay(Schedule):
         time: Any = _as_float(step)
         if self.warmup_target is None:
             return _cosine(p.minimum(time / self.decay_steps, 1), self.alpha) * self.initial_learning_rate
-        since = p.maximum(time - self.warmup_steps, "[0, inf)")
+        since = p.maximum(time - self.warmup_steps, 0)
         decay = _cosine(p.minimum(since / self.decay_steps, 1), self.alpha) * self.warmup_target
         if not self.warmup_steps:
             return decay

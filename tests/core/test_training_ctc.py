@@ -16,9 +16,7 @@ RANDOM = np.random.RandomState(2)
 def test_ctc_of_labels_that_do_not_fit():
     labels = np.array([[1, 1, 1], [1, 2, 0], [0, 0, 0], [3, 0, 0], [-1, 0, 0]])
     logits = RANDOM.standard_normal((5, 4, 3))
-    got, derivative = run_with_derivative(
-        lambda y, x: scalar_loss("ctc", y, x, reduction="none"), [labels, logits], 1
-    )
+    got, derivative = run_with_derivative(lambda y, x: scalar_loss("ctc", y, x, reduction="none"), [labels, logits], 1)
     assert np.isinf(got[0])
     assert np.isnan(got[3:]).all()
     np.testing.assert_allclose(got[1:3], [alignments(*pair) for pair in zip(labels[1:3], logits[1:3])])
@@ -47,8 +45,6 @@ def test_ctc_of_a_symbolic_number_of_steps():
 def test_ctc_masks_classes_by_infinite_logits():
     logits = RANDOM.standard_normal((1, 4, 3))
     logits[..., 2] = -np.inf
-    got, derivative = run_with_derivative(
-        lambda y, x: scalar_loss("ctc", y, x), [np.array([[1, 1]]), logits], 1
-    )
+    got, derivative = run_with_derivative(lambda y, x: scalar_loss("ctc", y, x), [np.array([[1, 1]]), logits], 1)
     assert got == pytest.approx(alignments([1, 1], logits[0, :, :2]))
     assert np.isfinite(derivative).all()

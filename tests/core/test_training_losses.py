@@ -141,7 +141,9 @@ def test_derivatives_are_finite_differences(name):
         assert derivative[index] == pytest.approx((ends[0] - ends[1]) / 2e-6, rel=1e-5, abs=1e-8)
 
 
-@pytest.mark.parametrize("options", [{}, {"weights": WEIGHTS}, {"ignore_index": 1}, {"weights": WEIGHTS, "ignore_index": -1}])
+@pytest.mark.parametrize(
+    "options", [{}, {"weights": WEIGHTS}, {"ignore_index": 1}, {"weights": WEIGHTS, "ignore_index": -1}]
+)
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 def test_the_losses_of_onnx_are_the_meanings_of_their_operators(reduction, options):
     x = RANDOM.standard_normal((4, 3, 2))
@@ -345,7 +347,9 @@ def test_a_weight_of_an_axis_of_length_1_repeats():
     y, x = np.array([[1, 2], [0, 1]]), RANDOM.standard_normal((2, 2, 3))
     weighted, losses = (
         run_function(
-            lambda y, x, *w: scalar_loss("sparse_categorical_crossentropy", y, x, *w, reduction="none", from_logits=True),
+            lambda y, x, *w: scalar_loss(
+                "sparse_categorical_crossentropy", y, x, *w, reduction="none", from_logits=True
+            ),
             [y, x, *w],
         )[0]
         for w in ([np.array([[2.0], [0.0]])], [])

@@ -18,7 +18,9 @@ SCORES = np.array([[0.1, 0.7, 0.2], [0.3, 0.3, 0.4], [0.5, 0.5, 0.0]], np.float3
 
 def measure(name, *arrays, is_symbolic=False, **options):
     (got,) = run_function(
-        lambda y, x, *w: scalar_metric(name, y, x, *w, **options), [np.asarray(a) for a in arrays], is_symbolic=is_symbolic
+        lambda y, x, *w: scalar_metric(name, y, x, *w, **options),
+        [np.asarray(a) for a in arrays],
+        is_symbolic=is_symbolic,
     )
     assert got.shape == ()
     return float(got)
@@ -54,7 +56,11 @@ def test_a_score_that_is_not_finite_is_not_among_the_best():
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.integers(0, 6), st.integers(0, 1000), st.sampled_from(["accuracy", "rmse", "mae", "sparse_top_k_categorical_accuracy"]))
+@given(
+    st.integers(0, 6),
+    st.integers(0, 1000),
+    st.sampled_from(["accuracy", "rmse", "mae", "sparse_top_k_categorical_accuracy"]),
+)
 def test_weights_count_examples(count, seed, name):
     """A weight of 2 is an example given twice, a weight of 0 an example left out. The mean of no example is 0."""
     random = np.random.RandomState(seed)
@@ -94,8 +100,9 @@ def test_the_cosine_similarity_is_minus_the_loss():
         ("acuracy", {}, "there is no metric 'acuracy'.*\n.*did you mean 'accuracy'"),
         ("accuracy", {"treshold": 1}, "has no option 'treshold'"),
         ("binary_accuracy", {"treshold": 1}, "did you mean 'threshold'"),
-        ("top_k_categorical_accuracy", {"k": 0}, "k must be a positive int"),
-        ("top_k_categorical_accuracy", {"k": "3"}, "k must be a positive int"),
+        ("top_k_categorical_accuracy", {"k": 0}, r"k must be a number in \[1, inf\)"),
+        ("top_k_categorical_accuracy", {"k": "3"}, "k must be a number in"),
+        ("top_k_categorical_accuracy", {"k": 2.5}, "k must be an integer"),
         ("categorical_accuracy", {}, "labels have the shape"),
     ],
 )

@@ -81,7 +81,9 @@ def test_the_state_keeps_its_names_shapes_and_dtypes(name, options, dtype):
 
 @pytest.mark.parametrize("name", sorted(OPTIMIZERS))
 def test_gradients_and_parameters_of_0_give_finite_numbers(name):
-    run = OptimizerRun(optimizer(name, 0.1, global_clip_norm=1.0), [np.zeros((2, 3), np.float32), np.zeros(3, np.float32)])
+    run = OptimizerRun(
+        optimizer(name, 0.1, global_clip_norm=1.0), [np.zeros((2, 3), np.float32), np.zeros(3, np.float32)]
+    )
     for _ in range(3):
         run.step([np.zeros_like(array) for array in run.parameters])
     for array in [*run.parameters, *(array for arrays in run.state.values() for array in arrays)]:
@@ -193,9 +195,7 @@ def test_clipping():
     arrays = [[3.0, -4.0], [0.3, 0.0]]
     np.testing.assert_allclose(clip(clip_by_value, arrays, 0.5), [[0.5, -0.5], [0.3, 0]], 1e-6)
     np.testing.assert_allclose(clip(clip_by_norm, arrays, 1.0), [[0.6, -0.8], [0.3, 0]], 1e-6)
-    np.testing.assert_allclose(
-        clip(clip_by_global_norm, arrays, 1.0), np.array(arrays) / math.sqrt(25.09), 1e-6
-    )
+    np.testing.assert_allclose(clip(clip_by_global_norm, arrays, 1.0), np.array(arrays) / math.sqrt(25.09), 1e-6)
     np.testing.assert_allclose(clip(clip_by_global_norm, arrays, 9.0), np.array(arrays), 1e-6)
 
 

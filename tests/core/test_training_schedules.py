@@ -124,7 +124,11 @@ def test_the_repr_makes_the_schedule_again(name):
         ("CosineDecay", {"initial_learning_rate": 1}, "lacks an option.*decay_steps"),
         ("CosineDecay", {"initial_learning_rate": 1, "decay_step": 1}, "did you mean 'decay_steps'"),
         ("CosineDecay", {"initial_learning_rate": 1, "decay_steps": 0}, r"decay_steps must be a number in \(0, inf\)"),
-        ("CosineDecay", {"initial_learning_rate": math.nan, "decay_steps": 1}, "initial_learning_rate must be a number"),
+        (
+            "CosineDecay",
+            {"initial_learning_rate": math.nan, "decay_steps": 1},
+            "initial_learning_rate must be a number",
+        ),
         ("CosineDecay", {"initial_learning_rate": "1", "decay_steps": 1}, "initial_learning_rate must be a number"),
         ("CosineDecayRestarts", {"initial_learning_rate": 1, "first_decay_steps": 1, "t_mul": 0.5}, "t_mul must be"),
         ("PiecewiseConstantDecay", {"boundaries": [1], "values": [1]}, "one value more"),

@@ -103,7 +103,7 @@ def test_every_optimizer_has_a_case() -> None:
 def test_20_steps_are_those_of_keras(name: str) -> None:
     options, keras_class, keras_options = CASES[name]
     parameters, gradients = draw()
-    made = optimizer(name.split("-")[0], **options)
+    made = optimizer(name.split("-", maxsplit=1)[0], **options)
     expected = follow_keras(getattr(keras.optimizers, keras_class)(**keras_options), parameters, gradients)
     compare(follow(made, parameters, gradients), expected)
 
@@ -170,9 +170,7 @@ def test_a_dynamic_loss_scale_skips_the_steps_that_keras_skips() -> None:
     scale = 2.0**10
     for k, value in ((3, np.inf), (4, np.nan), (11, -np.inf)):
         gradients[k][2][0, 1, 2] = value
-    theirs = keras.optimizers.LossScaleOptimizer(
-        keras.optimizers.Adam(), initial_scale=scale, dynamic_growth_steps=4
-    )
+    theirs = keras.optimizers.LossScaleOptimizer(keras.optimizers.Adam(), initial_scale=scale, dynamic_growth_steps=4)
     made = optimizer("adam", loss_scale=DynamicLossScale(scale, 4))
     run = OptimizerRun(made, parameters)
     variables = [keras.Variable(parameter) for parameter in parameters]
@@ -232,4 +230,4 @@ if back_end() == "torch":
                 variable.grad = torch.tensor(gradient, device="cpu")
             theirs.step()
             expected.append([variable.detach().numpy().copy() for variable in variables])
-        compare(follow(optimizer(name.split("-")[0], **options), parameters, gradients), expected)
+        compare(follow(optimizer(name.split("-", maxsplit=1)[0], **options), parameters, gradients), expected)
