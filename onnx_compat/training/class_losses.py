@@ -5,7 +5,6 @@ from typing import Any, Optional
 from onnx_compat import primitives as p
 from onnx_compat.errors import InputError
 from onnx_compat.ir.dtypes import int64
-from onnx_compat.ops import loss as onnx_losses
 from onnx_compat.tracing.values import Tensor, lift
 from onnx_compat.training.loss_inputs import (
     EPSILON,
@@ -178,6 +177,19 @@ def categorical_generalized_cross_entropy(labels: Tensor, predictions: Tensor, *
     return (1 - p.pow(select_class(predictions, class_indices(labels, predictions, axis), axis), q)) / q
 
 
+def class_weights(labels: Tensor, predictions: Tensor, weights: Any, ignore_index: Optional[int]) -> Any:
+    """Return the weight of each label for the two losses of ONNX: that of its class, and 0 if it is ignored.
+
+    The arguments are those of `negative_log_likelihood`.
+    """
+    classes = class_indices(labels, predictions, 1)
+    is_counted = is_valid_class(classes, ignore_index)
+    if weights is None:
+        return p.cast(is_counted, predictions.dtype)
+    table = p.cast(lift(weights), predictions.dtype)
+    return p.where(is_counted, p.take(table, p.where(is_counted, classes, 0), 0), 0)
+
+
 def negative_log_likelihood(
     labels: Tensor, predictions: Tensor, *, weights: Any = None, ignore_index: Optional[int] = None
 ) -> Tensor:
@@ -186,12 +198,15 @@ def negative_log_likelihood(
     - predictions: log-probabilities [N, C, ...]; labels: class indices [N, ...].
     - weights: a number for each class, by default 1. A mean is divided by the sum of the labels' weights.
     - ignore_index: labels of this class have the loss 0, and the weight 0 in a mean.
+
+    The meaning of the operator reads each log-probability by its index. Here, the index is compared with every class:
+    see `select_class`. A label out of range gives NaN.
     """
-    check_predictions(predictions)
-    weights = None if weights is None else lift(weights, predictions.dtype)
-    return onnx_losses.negative_log_likelihood(
-        predictions, labels, weights, ignore_index=ignore_index, reduction="none"
-    )
+    check_predictions(predictions, rank=2)
+    classes = class_indices(labels, predictions, 1)
+    is_counted = is_valid_class(classes, ignore_index)
+    selected = select_class(predictions, p.where(is_counted, classes, 0), 1)
+    return p.neg(p.mul(p.where(is_counted, selected, 0), class_weights(labels, predictions, weights, ignore_index)))
 
 
 def softmax_cross_entropy(
@@ -201,5 +216,5 @@ def softmax_cross_entropy(
 
     Predictions are logits [N, C, ...]; the other arguments are those of `negative_log_likelihood`.
     """
-    check_predictions(predictions)
+    check_predictions(predictions, rank=2)
     return negative_log_likelihood(labels, p.log_softmax(predictions, 1), weights=weights, ignore_index=ignore_index)

@@ -38,11 +38,11 @@ def align_ranks(x: Tensor, y: Tensor) -> Tuple[Tensor, Tensor]:
     return x, y
 
 
-def check_predictions(predictions: Tensor) -> None:
-    """Raise InputError if the predictions are no floats, or a scalar."""
-    if predictions.dtype.kind != "f" or not predictions.rank:
+def check_predictions(predictions: Tensor, rank: int = 1) -> None:
+    """Raise InputError if the predictions are no floats, or have fewer than `rank` axes."""
+    if predictions.dtype.kind != "f" or predictions.rank < rank:
         raise InputError(
-            "predictions are %s, and must be floats of rank 1 or more" % predictions.spec,
+            "predictions are %s, and must be floats of rank %d or more" % (predictions.spec, rank),
             hint="give the loss the model's output of probabilities, logits or values",
         )
 

@@ -82,9 +82,7 @@ def _positive_losses(labels: Any, predictions: Any, losses: Any, options: Dict[s
 
 
 def _class_weights(labels: Any, predictions: Any, losses: Any, options: Dict[str, Any]) -> Any:
-    """Return the class weight of each label, 0 for an ignored label: the loss of log-probabilities of -1."""
-    certain = p.full(predictions.shape, -1, predictions.dtype)
-    return class_losses.negative_log_likelihood(labels, certain, **options)
+    return class_losses.class_weights(labels, predictions, options.get("weights"), options.get("ignore_index"))
 
 
 _OF_ONNX = (class_losses.negative_log_likelihood, class_losses.softmax_cross_entropy)

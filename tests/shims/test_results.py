@@ -348,6 +348,21 @@ def test_a_quotient_by_a_constant_is_exact(divisors: Any, shim_name: str) -> Non
     np.testing.assert_array_max_ulp(got[~finite], expected[~finite], maxulp=1)
 
 
+@pytest.mark.parametrize("divisor", [0.3, 0.5, -0.0])
+def test_a_quotient_of_scalars_is_a_scalar(divisor: float, shim_name: str) -> None:
+    proto = model(
+        [helper.make_node("Div", ["x", "d"], ["y"])],
+        {"x": (TensorProto.FLOAT, [])},
+        {"y": TensorProto.FLOAT},
+        {"d": np.array(divisor, np.float32)},
+    )
+    (got,) = run(proto, {"x": np.array(1.75, np.float32)}, shim_name)
+    with np.errstate(divide="ignore"):
+        expected = np.float32(1.75) / np.float32(divisor)
+    assert got.shape == ()
+    np.testing.assert_array_max_ulp(np.nan_to_num(got), np.nan_to_num(expected), maxulp=1)
+
+
 def test_a_tie_of_a_rescaled_value_rounds_to_even(shim_name: str) -> None:
     scales = np.tile(np.array([0.5, 1, 3, 0.25], np.float32), 4)
     proto = model(

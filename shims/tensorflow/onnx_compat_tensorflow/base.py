@@ -131,7 +131,7 @@ class Base(Emitter):
         if known is None:
             return None
         if (id(known), rewrite) not in self._derived:
-            self._derived[id(known), rewrite] = (known, np.ascontiguousarray(compute(known)))
+            self._derived[id(known), rewrite] = (known, np.asarray(compute(known), order="C"))
         array = self._derived[id(known), rewrite][1]
         return self.constant(array, DType.of(array.dtype))
 

@@ -151,7 +151,7 @@ def keras_derivative(function: Callable[[Any], Any], x: np.ndarray) -> np.ndarra
     return np.asarray(jax.grad(function)(x))
 
 
-def lists_sums(made: Sample, **common: Any) -> List[np.ndarray]:
+def loss_with_derivative(made: Sample, **common: Any) -> List[np.ndarray]:
     """Return [the loss of a batch, its derivative] of Keras."""
     loss = keras_loss(made, **common)
     value = keras.ops.convert_to_numpy(loss(made.labels, made.predictions))
@@ -162,31 +162,115 @@ def lists_sums(made: Sample, **common: Any) -> List[np.ndarray]:
 @pytest.mark.parametrize("is_symbolic", [False, True], ids=["static", "symbolic"])
 def test_the_mean_and_its_derivative_are_those_of_keras(name: str, is_symbolic: bool) -> None:
     made = sample(name)
-    if made.options.get("axis") == 1 and made.keras_class.startswith("Sparse") and back_end() == "tensorflow":
-        return
     got = run_with_derivative(
         lambda labels, x: scalar_loss(made.keras_class, labels, x, **made.options),
         [made.labels, made.predictions], 1, is_symbolic=is_symbolic,
     )  # fmt: skip
-    expected = lists_sums(made)
+    expected = loss_with_derivative(made)
     for mine, theirs in zip(got, expected):
         np.testing.assert_allclose(mine, theirs, RTOL, ATOL * max(1.0, float(np.abs(theirs).max())))
 
 
-@pytest.mark.parametrize("reduction", ["sum", "none"])
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 @pytest.mark.parametrize("name", sorted(SAMPLES))
 def test_weighted_losses_are_those_of_keras(name: str, reduction: str) -> None:
     made = sample(name)
-    shape = run_function(
-        lambda labels, x: scalar_loss(made.keras_class, labels, x, reduction="none", **made.options),
-        [made.labels, made.predictions],
-    )[0].shape
-    weights = RNG.rand(*shape).astype(np.float32)
-    for chosen in ("mean", reduction):
-        (got,) = run_function(
-            lambda labels, x, w, chosen=chosen: scalar_loss(made.keras_class, labels, x, w, chosen, **made.options),
-            [made.labels, made.predictions, weights],
+    losses = lambda reduction, *weight: run_function(  # noqa: E731
+        lambda labels, x, *w: scalar_loss(made.keras_class, labels, x, *w, reduction=reduction, **made.options),
+        [made.labels, made.predictions, *weight],
+    )[0]
+    weight = np.asarray(RNG.rand(*losses("none").shape), np.float32)
+    loss = keras_loss(made, reduction=reduction)
+    expected = keras.ops.convert_to_numpy(loss(made.labels, made.predictions, sample_weight=weight))
+    np.testing.assert_allclose(losses(reduction, weight), expected, RTOL, ATOL * max(1.0, np.abs(expected).max()))
+
+
+METRIC_SAMPLES: Dict[str, Made] = {
+    "binary_accuracy": lambda: (binary(9, 3), probabilities(9, 3), "BinaryAccuracy", {"threshold": 0.3}),
+    "categorical_accuracy": lambda: (one_hot(4, 9), values(9, 4), "CategoricalAccuracy", {}),
+    "sparse_categorical_accuracy": lambda: (indices(4, 9), values(9, 4), "SparseCategoricalAccuracy", {}),
+    "sparse_categorical_accuracy-sequence": lambda: (
+        indices(4, 9, 2), values(9, 2, 4), "SparseCategoricalAccuracy", {}
+    ),
+    "sparse_categorical_accuracy-column": lambda: (indices(4, 9, 1), values(9, 4), "SparseCategoricalAccuracy", {}),
+    "top_k_categorical_accuracy": lambda: (one_hot(7, 9), values(9, 7), "TopKCategoricalAccuracy", {"k": 3}),
+    "sparse_top_k_categorical_accuracy": lambda: (
+        indices(7, 9), values(9, 7), "SparseTopKCategoricalAccuracy", {"k": 2}
+    ),
+    "root_mean_squared_error": lambda: (values(9, 3), values(9, 3), "RootMeanSquaredError", {}),
+    "cosine_similarity": lambda: (values(9, 3), values(9, 3), "CosineSimilarity", {}),
+    "mean_squared_error": SAMPLES["mean_squared_error"],
+    "sparse_categorical_crossentropy": SAMPLES["sparse_categorical_crossentropy"],
+}  # fmt: skip
+
+
+def test_every_metric_has_a_sample() -> None:
+    assert {name.split("-")[0] for name in METRIC_SAMPLES} | {"accuracy"} | set(LOSSES) == set(METRICS)
+
+
+@pytest.mark.parametrize("is_weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize("name", sorted(METRIC_SAMPLES))
+def test_metrics_are_those_of_keras(name: str, is_weighted: bool) -> None:
+    labels, predictions, keras_class, options = METRIC_SAMPLES[name]()
+    shape = labels.shape if labels.ndim < predictions.ndim else labels.shape[:-1]
+    if keras_class in ("BinaryAccuracy",):
+        shape = labels.shape
+    weight = [RNG.rand(*shape).astype(np.float32)] if is_weighted else []
+    (got,) = run_function(
+        lambda y, x, *w: scalar_metric(keras_class, y, x, *w, **options), [labels, predictions, *weight]
+    )
+    expected = getattr(keras.metrics, keras_class)(**options)(labels, predictions, *weight)
+    np.testing.assert_allclose(got, keras.ops.convert_to_numpy(expected), 1e-6, 1e-6)
+
+
+@pytest.mark.parametrize("name", ["accuracy", "acc"])
+@pytest.mark.parametrize(
+    ("labels", "predictions"),
+    [
+        (binary(9), probabilities(9, 2)[:, :1]),
+        (binary(9, 1), probabilities(9, 2)[:, :1]),
+        (indices(4, 9), values(9, 4)),
+        (indices(4, 9, 1), values(9, 4)),
+        (one_hot(4, 9), values(9, 4)),
+    ],
+)
+def test_accuracy_is_chosen_as_keras_does(name: str, labels: np.ndarray, predictions: np.ndarray) -> None:
+    from keras.src.trainers.compile_utils import get_metric
+
+    expected = get_metric(name, labels, predictions)(labels, predictions)
+    (got,) = run_function(lambda y, x: scalar_metric(name, y, x), [labels, predictions])
+    assert got == pytest.approx(float(keras.ops.convert_to_numpy(expected)))
+
+
+if back_end() == "torch":
+
+    @pytest.mark.parametrize("is_weighted", [False, True], ids=["plain", "weighted"])
+    @pytest.mark.parametrize("ignore_index", [None, 1])
+    @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+    @pytest.mark.parametrize("name", OF_ONNX)
+    def test_the_losses_of_onnx_are_those_of_torch(
+        name: str, reduction: str, ignore_index: Any, is_weighted: bool
+    ) -> None:
+        import torch
+        from torch.nn import functional
+
+        labels, x = indices(4, 6, 2), np.log(np.moveaxis(probabilities(6, 2, 4), -1, 1))
+        weights = RNG.rand(4).astype(np.float32) if is_weighted else None
+        got = run_with_derivative(
+            lambda y, x: scalar_loss(
+                name, y, x, reduction=reduction, ignore_index=ignore_index, weights=weights
+            ),
+            [labels, x], 1,
+        )  # fmt: skip
+        function = functional.nll_loss if name == OF_ONNX[0] else functional.cross_entropy
+        variable = torch.tensor(x, requires_grad=True, device="cpu")
+        expected = function(
+            variable,
+            torch.tensor(labels, device="cpu"),
+            None if weights is None else torch.tensor(weights, device="cpu"),
+            ignore_index=-100 if ignore_index is None else ignore_index,
+            reduction=reduction,
         )
-        loss = keras_loss(made, reduction=chosen)
-        expected = keras.ops.convert_to_numpy(loss(made.labels, made.predictions, sample_weight=weights))
-        np.testing.assert_allclose(got, expected, RTOL, ATOL * max(1.0, float(np.abs(expected).max())))
+        expected.sum().backward()
+        for mine, theirs in zip(got, [expected.detach().numpy(), variable.grad.numpy()]):
+            np.testing.assert_allclose(mine, theirs, RTOL, ATOL)
