@@ -27,8 +27,8 @@ __all__ = ["AGREES", "FALLBACK", "REFUSED", "WRONG", "Outcome", "RealNumbers", "
 AGREES, FALLBACK, REFUSED, WRONG = "agrees", "agrees with a fallback", "refused", "wrong"
 #: How many elements of an input are varied, and by how much.
 ELEMENTS, STEP = 8, 1e-6
-#: One-sided differences of a smooth function differ by less, relative to their size.
-SMOOTH = 1e-3
+#: The differences of a smooth function of both sides, and those of a longer step, differ by less, relative to their size.
+SMOOTH, LONGER = 1e-3, 4
 #: The tolerances of derivatives in float64 and in float32: relative to the element, and to the largest of the input.
 EXACT, COARSE = (1e-4, 1e-6), (2e-3, 2e-4)
 _TRAINING = "ai.onnx.preview.training"
@@ -46,17 +46,17 @@ class Outcome(NamedTuple):
 
 
 class Element(NamedTuple):
-    """An element of an input, and the one-sided differences of the function by it."""
+    """An element of an input, and the range of the derivative by it.
+
+    The range has the sum of the lower and the sum of the upper one-sided differences of all terms. It is unlimited if a
+    term jumps on both sides. `is_smooth`: the differences agree. Otherwise the function has a kink or a jump here.
+    """
 
     name: str
     index: Tuple[int, ...]
-    below: float
-    above: float
-
-    @property
-    def is_smooth(self) -> bool:
-        """Return whether the one-sided differences agree: the function has no kink and no jump here."""
-        return abs(self.above - self.below) <= SMOOTH * max(1.0, abs(self.above), abs(self.below))
+    low: float
+    high: float
+    is_smooth: bool
 
 
 class RealNumbers(Reference):
@@ -84,8 +84,8 @@ class _Function:
     """The weighted sum of the outputs of a case as a function of its variables, and its derivative.
 
     - variables: name -> array of the float32 inputs. An input whose value the model must know is left out.
-    - model: a model of the variables that computes the sum, and `derivative` with its derivatives. Other inputs are
-      initializers.
+    - model: a model of the variables that computes the sum. Other inputs are initializers.
+    - terms: the names of the tensors that are summed.
     """
 
     def __init__(self, case: Case) -> None:
@@ -100,7 +100,7 @@ class _Function:
         self.is_defined = bool(self.variables and outputs) and all(isinstance(v, np.ndarray) for v in values.values())
         if self.is_defined:
             _fix_inputs(proto, {name: value for name, value in values.items() if name not in self.variables})
-            _sum_outputs(proto, outputs)
+            self.terms = _sum_outputs(proto, outputs)
             self._fix_known(proto)
             self.is_defined = bool(self.variables)
             self.model = proto
@@ -133,43 +133,41 @@ class _Function:
 
     def derivative(self) -> onnx.ModelProto:
         """Return the model whose outputs are the derivatives, `d_<name>` for each variable."""
-        proto = onnx.ModelProto()
-        proto.CopyFrom(self.model)
         names = list(self.variables)
         outputs = ["d_" + name for name in names]
+        proto = _with_outputs(self.model, outputs)
         proto.graph.node.append(
             helper.make_node("Gradient", names, outputs, domain=_TRAINING, xs=names, y=_TOTAL, name="the derivative")
         )
-        del proto.graph.output[:]
-        proto.graph.output.extend(helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs)
         if _TRAINING not in {entry.domain for entry in proto.opset_import}:
             proto.opset_import.append(helper.make_opsetid(_TRAINING, 1))
         return proto
 
     def differences(self) -> List[Element]:
         """Return the one-sided differences by some elements of each variable. An element without them is left out."""
-        region = self._program(self.model).region
+        region = self._program(_with_outputs(self.model, self.terms)).region
         arrays = {name: np.array(array, np.float64) for name, array in self.variables.items()}
 
-        def value() -> float:
+        def terms(array: np.ndarray, index: Tuple[int, ...], value: float) -> np.ndarray:
+            kept = array[index]
+            array[index] = value
             try:
-                return float(emit(region, RealNumbers(), list(arrays.values()))[0].reshape(()))
-            except onnx_compat.OnnxCompatError:  # a step changes the size of an output
-                return float("nan")
+                outputs = emit(region, RealNumbers(), list(arrays.values()))
+                return np.concatenate([output.reshape(-1) for output in outputs])
+            except onnx_compat.OnnxCompatError:  # the step changes the size of an output
+                return np.full(1, np.nan)
+            finally:
+                array[index] = kept
 
-        elements, random, center = [], np.random.RandomState(0), value()
+        elements, random = [], np.random.RandomState(0)
         for name, array in arrays.items():
             for flat in sorted(random.permutation(array.size)[:ELEMENTS]):
                 index = tuple(int(k) for k in np.unravel_index(flat, array.shape))
-                kept = array[index]
-                step = STEP * max(1.0, abs(float(kept)))
-                array[index] = kept + step
-                above = (value() - center) / step
-                array[index] = kept - step
-                below = (center - value()) / step
-                array[index] = kept
-                if np.isfinite(above) and np.isfinite(below):
-                    elements.append(Element(name, index, below, above))
+                center = float(array[index])
+                if np.isfinite(center):
+                    step = STEP * max(1.0, abs(center))
+                    values = [terms(array, index, center + k * step) for k in (-LONGER, -1, 0, 1, LONGER)]
+                    elements += _elements(name, index, values, step)
         return elements
 
     def exact_derivatives(self) -> Dict[str, np.ndarray]:
@@ -177,6 +175,39 @@ class _Function:
         program = self._program(self.derivative())
         arrays = [np.array(array, np.float64) for array in self.variables.values()]
         return dict(zip(self.variables, emit(program.region, RealNumbers(), arrays)))
+
+
+def _elements(name: str, index: Tuple[int, ...], values: Sequence[np.ndarray], step: float) -> List[Element]:
+    """Return a list of one element; an empty list if a one-sided difference is not finite.
+
+    `values`: the terms of the function at 5 places: `LONGER` steps and a step below the place, there, and above it.
+    """
+    if len({value.shape for value in values}) > 1 or not np.isfinite(values).all():
+        return []
+    farther_below, below, center, above, farther_above = values
+    left, right = (center - below) / step, (above - center) / step
+    jumps_left, jumps_right = (
+        np.abs(farther - near) > SMOOTH * np.maximum(1, np.abs(near))
+        for farther, near in (
+            ((center - farther_below) / (LONGER * step), left),
+            ((farther_above - center) / (LONGER * step), right),
+        )
+    )
+    if (jumps_left & jumps_right).any():
+        return [Element(name, index, -np.inf, np.inf, False)]
+    sides = np.where(jumps_left, right, left), np.where(jumps_right, left, right)
+    low, high = float(np.minimum(*sides).sum()), float(np.maximum(*sides).sum())
+    is_smooth = high - low <= SMOOTH * max(1.0, abs(low), abs(high)) and not (jumps_left | jumps_right).any()
+    return [Element(name, index, low, high, is_smooth)]
+
+
+def _with_outputs(proto: onnx.ModelProto, names: Sequence[str]) -> onnx.ModelProto:
+    """Return a copy of a model with these float32 outputs."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(proto)
+    del copy.graph.output[:]
+    copy.graph.output.extend(helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in names)
+    return copy
 
 
 def _is_float_array(value: Any) -> bool:
@@ -199,15 +230,19 @@ def _fix_inputs(proto: onnx.ModelProto, values: Dict[str, Any]) -> None:
         )
 
 
-def _sum_outputs(proto: onnx.ModelProto, outputs: Dict[str, np.ndarray]) -> None:
-    """Replace the outputs of the graph by the weighted sum of `outputs`, name -> recorded value, in place."""
-    random, terms = np.random.RandomState(1), []
+def _sum_outputs(proto: onnx.ModelProto, outputs: Dict[str, np.ndarray]) -> List[str]:
+    """Replace the outputs of the graph by the weighted sum of `outputs`, name -> recorded value, in place.
+
+    Return the names of the tensors that are summed: the outputs, times their weights.
+    """
+    random, terms, products = np.random.RandomState(1), [], []
     for k, (name, value) in enumerate(outputs.items()):
         weights, product, term = ("%s_%d" % (part, k) for part in ("weights", "product", "term"))
         array = np.asarray(random.uniform(0.25, 1, value.shape) * random.choice([-1, 1], value.shape), np.float32)
         proto.graph.initializer.append(numpy_helper.from_array(array, weights))
         proto.graph.node.append(helper.make_node("Mul", [name, weights], [product]))
         proto.graph.node.append(helper.make_node("ReduceSum", [product], [term], keepdims=0))
+        products.append(product)
         terms.append(term)
     while len(terms) > 1:
         total = "%s_and_%s" % (terms[0], terms[1])
@@ -218,6 +253,7 @@ def _sum_outputs(proto: onnx.ModelProto, outputs: Dict[str, np.ndarray]) -> None
     proto.graph.output.append(helper.make_tensor_value_info(_TOTAL, TensorProto.FLOAT, None))
     if not {"", "ai.onnx"} & {entry.domain for entry in proto.opset_import}:
         proto.opset_import.append(helper.make_opsetid("", 13))
+    return products
 
 
 def _needed_inputs(error: NeedsKnownError, names: Sequence[str]) -> List[str]:
@@ -232,20 +268,19 @@ def _needed_inputs(error: NeedsKnownError, names: Sequence[str]) -> List[str]:
 def _disagreements(elements: Sequence[Element], derivatives: Dict[str, np.ndarray], tolerance: Any) -> List[str]:
     """Return a line for each element whose derivative is none of the function.
 
-    At a kink or a jump, a derivative must lie between the one-sided differences, or be 0.
+    At a kink or a jump, a derivative must lie in the range of the one-sided differences, or be 0.
     """
     relative, absolute = tolerance
     largest = {element.name: 1.0 for element in elements}
     for element in elements:
         if element.is_smooth:
-            largest[element.name] = max(largest[element.name], abs(element.above))
+            largest[element.name] = max(largest[element.name], abs(element.high))
     wrong = []
     for element in elements:
         got = float(np.asarray(derivatives[element.name], np.float64)[element.index])
-        low, high = sorted((element.below, element.above))
-        size = max(abs(low), abs(high)) if element.is_smooth else min(abs(low), abs(high))
-        slack = relative * size + absolute * largest[element.name]
-        if not (low - slack <= got <= high + slack or (got == 0 and not element.is_smooth)):
+        low, high = element.low, element.high
+        slack = relative * max(abs(low), abs(high)) + absolute * largest[element.name] if np.isfinite(high) else 0
+        if not (np.isfinite(got) and (low - slack <= got <= high + slack or (got == 0 and not element.is_smooth))):
             wrong.append("d %s%s is %.6g, not %.6g … %.6g" % (element.name, list(element.index), got, low, high))
     return wrong
 

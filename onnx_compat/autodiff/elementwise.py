@@ -14,7 +14,8 @@ _UNARY: Dict[str, Callable[..., Any]] = {
     "abs": lambda x, y: p.sign(x),
     "exp": lambda x, y: y,
     "log": lambda x, y: p.div(1, x),
-    "sqrt": lambda x, y: p.div(0.5, y),
+    # At 0 the derivative is infinite. 0 in place of it gives norms the derivative 0 at 0.
+    "sqrt": lambda x, y: p.where(p.equal(y, 0), 0, p.div(0.5, y)),
     "sin": lambda x, y: p.cos(x),
     "cos": lambda x, y: -p.sin(x),
     "tan": lambda x, y: y * y + 1,
@@ -107,12 +108,13 @@ def _cast(at: RecordedNode, g: Tensor) -> List[Any]:
 
 @rule("clip")
 def _clip(at: RecordedNode, g: Tensor) -> List[Any]:
-    """Differentiate a clip: g where low < x < high, else 0.
+    """Differentiate a clip: g where low < x <= high, else 0.
 
-    The derivative is 0 where x equals a bound. A bound of None has no effect.
+    At a bound, this is the derivative for smaller x. So that of max(x, 0) + min(x, 0) is 1 at 0 too. A bound of None has
+    no effect.
     """
     (x,) = at.args
     low, high = at.params["low"], at.params["high"]
     if low is not None:
         g = p.where(x > low, g, 0)
-    return [g if high is None else p.where(x < high, g, 0)]
+    return [g if high is None else p.where(x <= high, g, 0)]

@@ -66,11 +66,20 @@ def _reduce_prod(at: RecordedNode, g: Tensor) -> List[Any]:
     return [p.mul(_restore_axes(at, g), other_product)]
 
 
+def _product_or_zero(g: Tensor, y: Tensor) -> Any:
+    """Return g * y, and 0 where g is 0, also if y is NaN.
+
+    A masked row of an attention has a softmax of NaN, which a model replaces by 0: then g is 0.
+    """
+    return p.where(p.equal(g, 0), 0, p.mul(g, y))
+
+
 @rule("softmax")
 def _softmax(at: RecordedNode, g: Tensor) -> List[Any]:
     """Differentiate a softmax y: y * (g - sum(g * y))."""
-    axis = [at.params["axis"]]
-    return [p.mul(at.y, p.sub(g, p.reduce_sum(p.mul(g, at.y), axis, keepdims=True)))]
+    product = _product_or_zero(g, at.y)
+    total = p.reduce_sum(product, [at.params["axis"]], keepdims=True)
+    return [p.sub(product, _product_or_zero(total, at.y))]
 
 
 @rule("log_softmax")

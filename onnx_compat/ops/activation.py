@@ -105,9 +105,9 @@ def softplus(X: Tensor) -> Tensor:
     """Return log(1 + exp(X)).
 
     It is computed as max(X, 0) + log(1 + e) with e = exp(-abs(X)). For log(1 + e), 2 * atanh(e / (2 + e)) is used,
-    which is accurate for a small e.
+    which is accurate for a small e. -abs(X) is min(X, -X), whose derivative at 0 is 1: with it, that of the sum is 0.5.
     """
-    e: Any = p.exp(-p.abs(X))
+    e: Any = p.exp(p.minimum(X, p.neg(X)))
     return p.relu(X) + p.atanh(e / (e + 2)) * 2
 
 

@@ -96,8 +96,8 @@ def _axis_taps(pixels: Any, extent: Extent, mode: str, padding_mode: str, aligne
     floor = p.floor(pixels)
     base, fraction = p.cast(floor, int64), p.sub(pixels, floor)
     return [
-        _padded_tap(p.add(base, offset), kernel.weight(p.sub(float(offset), fraction)), extent, padding_mode, aligned)
-        for offset in kernel.offsets(1.0)
+        _padded_tap(p.add(base, offset), weight, extent, padding_mode, aligned)
+        for offset, weight in zip(kernel.offsets(1.0), kernel.weights(fraction))
     ]
 
 

@@ -238,8 +238,9 @@ def _divide_by_norm(x: Tensor, axis: int, power: int) -> Tensor:
     if power == 1:
         norm = p.reduce_sum(p.abs(x), [axis], keepdims=True)
     else:
-        norm = p.sqrt(p.reduce_sum(x * x, [axis], keepdims=True))
-    return p.div(x, p.where(p.equal(norm, 0), 1, norm))
+        norm = p.reduce_sum(x * x, [axis], keepdims=True)
+    kept = p.where(p.equal(norm, 0), 1, norm)  # before the root, whose derivative at 0 is infinite
+    return p.div(x, kept if power == 1 else p.sqrt(kept))
 
 
 @op("MeanVarianceNormalization", since=(9, 13))

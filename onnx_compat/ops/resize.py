@@ -267,9 +267,7 @@ def _interpolate(
     width = scaled.narrowing() if sampling.antialias else 1.0
     last = lift(scaled.before - 1, int64)
     indices = [p.add(base, offset) for offset in kernel.offsets(width)]
-    weights: List[Any] = [
-        kernel.weight(p.mul(p.sub(float(offset), fraction), width)) for offset in kernel.offsets(width)
-    ]
+    weights = kernel.weights(fraction, width)
     if sampling.exclude_outside:
         is_inside = [p.logical_and(p.greater_equal(n, 0), p.less_equal(n, last)) for n in indices]
         weights = [p.where(is_kept, weight, 0) for is_kept, weight in zip(is_inside, weights)]

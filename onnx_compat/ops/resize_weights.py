@@ -148,6 +148,16 @@ class Kernel(NamedTuple):
         first = math.floor(-self.radius / width) + 1
         return list(range(first, 2 - first))
 
+    def weights(self, fraction: Tensor, width: float = 1.0) -> List[Any]:
+        """Return a weight for each of `offsets(width)`, of an element at this offset from the element below a position.
+
+        `fraction` is the distance of the position from the element below, from 0 to less than 1. The two weights of
+        linear interpolation have a derivative by the position at each element, which `weight` lacks.
+        """
+        if self is linear_kernel and width == 1:
+            return [1 - fraction, fraction]  # type: ignore[operator]  # a Tensor subtracts
+        return [self.weight(p.mul(p.sub(float(offset), fraction), width)) for offset in self.offsets(width)]
+
 
 def _linear(distance: Tensor) -> Tensor:
     return p.relu(1 - p.abs(distance))

@@ -168,8 +168,8 @@ def bounds_of(clip: Node) -> Tuple[Any, Any]:
 def match_softplus(node: Node) -> Match:
     """Return softplus as a `Match` if the node computes it as onnx-compat composes it.
 
-    The node is an add of the form max(x, 0) + 2 * atanh(e / (e + 2)), in any order, with e = exp(-|x|). Returns None
-    for any other node.
+    The node is an add of the form max(x, 0) + 2 * atanh(e / (e + 2)), in any order, with e = exp(min(x, -x)). Returns
+    None for any other node.
     """
     for left, right in (node.args, node.args[::-1]) if node.primitive == "add" else ():
         above, rest = producer_of(left, "clip"), product_of(right)
@@ -178,9 +178,9 @@ def match_softplus(node: Node) -> Match:
         small = producer_of(quotient.args[0], "exp") if quotient is not None else None
         if above is None or quotient is None or small is None or bounds_of(above) != (0, None):
             continue
-        negative = producer_of(small.args[0], "neg")
-        size = producer_of(negative.args[0], "abs") if negative is not None else None
-        if size is None or size.args[0] is not above.args[0]:
+        lesser, x = producer_of(small.args[0], "minimum"), above.args[0]
+        negative = producer_of(lesser.args[1], "neg") if lesser is not None and lesser.args[0] is x else None
+        if negative is None or negative.args[0] is not x:
             continue
         if addend_of(producer_of(quotient.args[1], "add"), 2) is small.outputs[0]:
             return "softplus", [above.args[0]], {}
