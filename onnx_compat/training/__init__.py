@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from onnx_compat.training.metrics import scalar_metric
     from onnx_compat.training.optimizers import Optimizer, optimizer
     from onnx_compat.training.parts import step_model
+    from onnx_compat.training.progress import Progress
     from onnx_compat.training.schedules import Schedule, schedule
-    from onnx_compat.training.trainer import Progress, Trainer, prepare_training
+    from onnx_compat.training.trainer import Trainer, prepare_training
     from onnx_compat.training.training_model import make_trainable
 
 __all__ = [
@@ -41,7 +42,7 @@ __all__ = [
 _MODULES = {
     "DynamicLossScale": "onnx_compat.training.loss_scaling",
     "Optimizer": "onnx_compat.training.optimizers",
-    "Progress": "onnx_compat.training.trainer",
+    "Progress": "onnx_compat.training.progress",
     "Schedule": "onnx_compat.training.schedules",
     "Trainer": "onnx_compat.training.trainer",
     "make_trainable": "onnx_compat.training.training_model",

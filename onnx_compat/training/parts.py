@@ -25,9 +25,6 @@ __all__ = [
     "step_model",
 ]
 
-#: The attributes of a Gradient that name values of the graph.
-_VALUE_ATTRIBUTES = ("xs", "zs", "y")
-
 
 class StepPart(NamedTuple):
     """A plain model of a training model.
@@ -107,19 +104,21 @@ def rename_values(node: "onnx.NodeProto", renamed: Dict[str, str]) -> "onnx.Node
     for inner in walk([copy]):
         inner.input[:] = [renamed.get(name, name) for name in inner.input]
         inner.output[:] = [renamed.get(name, name) for name in inner.output]
-        for attribute in inner.attribute:
-            if inner.op_type == "Gradient" and attribute.name in _VALUE_ATTRIBUTES:
-                attribute.s = renamed.get(attribute.s.decode("utf-8"), attribute.s.decode("utf-8")).encode("utf-8")
-                attribute.strings[:] = [
-                    renamed.get(text.decode("utf-8"), text.decode("utf-8")).encode("utf-8")
-                    for text in attribute.strings
-                ]
-                if attribute.name != "y":
-                    attribute.ClearField("s")
+        for attribute in inner.attribute if inner.op_type == "Gradient" else ():
+            if attribute.name == "y":
+                attribute.s = _renamed_text(attribute.s, renamed)
+            elif attribute.name in ("xs", "zs"):
+                attribute.strings[:] = [_renamed_text(text, renamed) for text in attribute.strings]
         for graph in subgraphs_of(inner):
             for port in graph.output:
                 port.name = renamed.get(port.name, port.name)
     return copy
+
+
+def _renamed_text(name: bytes, renamed: Dict[str, str]) -> bytes:
+    """Return the new name of a value in UTF-8, or the given one if `renamed` has none."""
+    text = name.decode("utf-8")
+    return renamed.get(text, text).encode("utf-8")
 
 
 def build_step(info: TrainingInfo) -> StepPart:

@@ -1,7 +1,7 @@
 """Train a model with training information on a shim: `prepare_training` and the class `Trainer`."""
 
 import os
-from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -17,38 +17,13 @@ from onnx_compat.training.batches import Batch, Data, iterate_batches, size_of
 from onnx_compat.training.checkpoint import Checkpoint, digest_of_states, read_checkpoint, write_checkpoint
 from onnx_compat.training.initialization import initial_states
 from onnx_compat.training.parts import StepPart, build_evaluation, build_prediction, build_step
+from onnx_compat.training.progress import Callback, Mean, Progress, call_back, number_of
 from onnx_compat.training.saving import inference_model, training_model
-from onnx_compat.training.tensors import array_of, public_dtype
+from onnx_compat.training.state_checks import check_array, check_batch_size, check_finite
+from onnx_compat.training.tensors import array_of
 from onnx_compat.training.training_info import TrainingInfo, read_training_info
 
-__all__ = ["Callback", "Progress", "Trainer", "prepare_training"]
-
-
-class Progress(NamedTuple):
-    """The state of `Trainer.fit` after a step or an epoch.
-
-    Attributes:
-        epoch: The number of the epoch, from 1 on.
-        step: The number of steps of this epoch so far.
-        results: After a step: its results. After an epoch: the mean of each result over its examples.
-        validation: After an epoch with validation data: the mean of each result over these data. Otherwise None.
-        is_epoch_end: Whether the epoch is complete.
-
-    Examples:
-        >>> from onnx_compat.training import Progress
-        >>> Progress(1, 20, {"loss": 0.5}, None, True).results["loss"]
-        0.5
-    """
-
-    epoch: int
-    step: int
-    results: Dict[str, float]
-    validation: Optional[Dict[str, float]]
-    is_epoch_end: bool
-
-
-#: A function that `fit` calls after each step and each epoch. If it returns True, `fit` ends.
-Callback = Callable[[Progress], Optional[bool]]
+__all__ = ["Trainer", "prepare_training"]
 
 
 @typed_errors
@@ -109,6 +84,7 @@ class Trainer:
         )
         self.results: Tuple[str, ...] = tuple(info.results)
         self.position: Tuple[int, int] = (0, 0)
+        self._complete = self._states, self.position  # the states and the position after the last step of `fit`
 
     @property
     def shim(self) -> str:
@@ -132,7 +108,7 @@ class Trainer:
 
     # -- run -----------------------------------------------------------------------------------------------------------
     @typed_errors
-    def step(self, batch: Batch, check_numerics: bool = False) -> Dict[str, float]:
+    def step(self, batch: Batch, check_numerics: bool = False) -> Dict[str, Any]:
         """Run one step: compute the results and replace the states.
 
         Args:
@@ -147,17 +123,17 @@ class Trainer:
             NonFiniteError: A value is not finite. The states are unchanged.
         """
         part, outputs = self._run(self._step, batch)
-        results = {result: _number(outputs[name]) for result, name in part.results.items()}
+        results = {result: number_of(outputs[name]) for result, name in part.results.items()}
         states = {state: outputs[name] for state, name in part.updates.items()}
         for name, array in states.items():
-            self._check_state(name, array)
+            check_array(self._info, name, array, InvalidModelError)
         if check_numerics:
-            _check_finite(results, states)
-        self._states.update(states)
+            check_finite(results, states)
+        self._states = {**self._states, **states}
         return results
 
     @typed_errors
-    def evaluate(self, data: Data, batch_size: int = 32) -> Dict[str, float]:
+    def evaluate(self, data: Data, batch_size: int = 32) -> Dict[str, Any]:
         """Compute the results in inference mode, without changing a state.
 
         Args:
@@ -171,10 +147,10 @@ class Trainer:
             InputError: The data does not fit the inputs.
         """
         prepared = self._find_part("evaluation", build_evaluation)
-        mean = _Mean()
-        for batch in iterate_batches(data, self._input_names(), _checked_size(batch_size), None, 0):
+        mean = Mean()
+        for batch in iterate_batches(data, self._input_names(), check_batch_size(batch_size), None, 0):
             part, outputs = self._run(prepared, batch)
-            mean.add({result: _number(outputs[name]) for result, name in part.results.items()}, size_of(batch))
+            mean.add({result: number_of(outputs[name]) for result, name in part.results.items()}, size_of(batch))
         return mean.results()
 
     @typed_errors
@@ -227,7 +203,8 @@ class Trainer:
         """
         if not resume:
             self.position = (0, 0)
-        batch_size, completed = _checked_size(batch_size), []
+        self._complete = self._states, self.position
+        batch_size, completed = check_batch_size(batch_size), []
         try:
             while self.position[0] < epochs:
                 batches = iterate_batches(data, self._input_names(), batch_size, seed, self.position[0])
@@ -237,9 +214,10 @@ class Trainer:
                 completed.append(progress)
                 if checkpoint is not None:
                     self.save_checkpoint(checkpoint)
-                if _call(callbacks, progress):
+                if call_back(callbacks, progress):
                     break
-        except KeyboardInterrupt:
+        except KeyboardInterrupt:  # it may have come between the new states and the new position
+            self._states, self.position = self._complete
             if checkpoint is not None:
                 self.save_checkpoint(checkpoint)
             raise
@@ -257,7 +235,7 @@ class Trainer:
 
         The arguments are those of `fit`; `check_numerics`: whether a value that is not finite raises NonFiniteError.
         """
-        mean = _Mean()
+        mean = Mean()
         epoch, first = self.position
         for k, batch in enumerate(batches):
             if k < first:
@@ -267,13 +245,15 @@ class Trainer:
             except NonFiniteError as error:
                 error.reason += " in step %d of epoch %d" % (k + 1, epoch + 1)
                 raise
-            self.position = (epoch, k + 1)
+            self._complete = self._states, (epoch, k + 1)
+            self.position = self._complete[1]
             mean.add(results, size_of(batch))
             progress = Progress(epoch + 1, k + 1, results, None, False)
-            if _call(callbacks, progress):
+            if call_back(callbacks, progress):
                 return None
         steps = self.position[1]
-        self.position = (epoch + 1, 0)
+        self._complete = self._states, (epoch + 1, 0)
+        self.position = self._complete[1]
         evaluated = None if validation is None else self.evaluate(validation, batch_size)
         return Progress(epoch + 1, steps, mean.results(), evaluated, True)
 
@@ -321,7 +301,7 @@ class Trainer:
                     "the model has no state '%s'" % name,
                     hint="it has: %s" % ", ".join("'%s'" % known for known in list(self._states)[:8]),
                 )
-            _check_array(self._info, name, array, InputError)
+            check_array(self._info, name, array, InputError)
         self._states.update(arrays)
 
     @typed_errors
@@ -336,12 +316,9 @@ class Trainer:
         """
         states = {name: array_of(tensor) for name, tensor in self._info.states.items()}
         for name, array in initial_states(self._info, seed).items():
-            _check_array(self._info, name, array, InvalidModelError)
+            check_array(self._info, name, array, InvalidModelError)
             states[name] = array
         self._states, self.position = states, (0, 0)
-
-    def _check_state(self, name: str, array: np.ndarray) -> None:
-        _check_array(self._info, name, array, InvalidModelError)
 
     # -- files ---------------------------------------------------------------------------------------------------------
     @typed_errors
@@ -396,61 +373,3 @@ class _Prepared:
     def __init__(self, part: StepPart, shim: Optional[str], device: Optional[str]) -> None:
         self.part = part
         self.runnable: Runnable = prepare(load(part.proto), shim, device)
-
-
-class _Mean:
-    """The mean of results over examples."""
-
-    def __init__(self) -> None:
-        self._totals: Dict[str, Any] = {}
-        self._count = 0
-
-    def add(self, results: Mapping[str, Any], examples: int) -> None:
-        """Add the results of a batch, as the means of its examples."""
-        for name, value in results.items():
-            self._totals[name] = self._totals.get(name, 0) + value * examples
-        self._count += examples
-
-    def results(self) -> Dict[str, Any]:
-        return {name: total / max(self._count, 1) for name, total in self._totals.items()}
-
-
-def _call(callbacks: Sequence[Callback], progress: Progress) -> bool:
-    """Call every callback. Return whether one of them ends the training."""
-    answers = [callback(progress) for callback in callbacks]
-    return any(answers)
-
-
-def _number(array: np.ndarray) -> Any:
-    """Return a scalar array as a float; another array as it is."""
-    return float(array) if array.ndim == 0 else array
-
-
-def _checked_size(batch_size: int) -> int:
-    if batch_size < 1:
-        raise InputError("the batch size is %s; it must be at least 1" % batch_size)
-    return batch_size
-
-
-def _check_array(info: TrainingInfo, name: str, array: np.ndarray, error: Any) -> None:
-    """Raise `error` if an array has another dtype or shape than the state `name`."""
-    tensor = info.states[name]
-    dtype, shape = public_dtype(tensor), tuple(tensor.dims)
-    if array.dtype != dtype or array.shape != shape:
-        raise error(
-            "the state '%s' is %s%s, and its new value is %s%s"
-            % (name, dtype, list(shape), array.dtype, list(array.shape)),
-            hint="both must have one dtype and one shape",
-        )
-
-
-def _check_finite(results: Mapping[str, Any], states: Mapping[str, np.ndarray]) -> None:
-    """Raise NonFiniteError for the first result or state that holds NaN or infinity."""
-    for kind, values in (("result", results), ("state", states)):
-        for name, value in values.items():
-            array = np.asarray(value)
-            if array.dtype.kind == "f" and not np.isfinite(array).all():
-                raise NonFiniteError(
-                    "the %s '%s' is not finite" % (kind, name),
-                    hint="lower the learning rate, clip the gradients, or look for wrong values in the data",
-                )

@@ -96,14 +96,14 @@ def make_trainable(
 def _copy_at(model: ModelSource, opset: Optional[int]) -> "onnx.ModelProto":
     """Return a copy of a model at an opset, without training information. None: the opset of the model."""
     source = proto_of(model)
-    if opset is not None and opset != load(source).opset:
-        from onnx_compat.retarget.conversion import retarget
-
-        return retarget(source, opset)
     copy = type(source)()
     copy.CopyFrom(source)
     del copy.training_info[:]
-    return copy
+    if opset is None or opset == load(copy).opset:
+        return copy
+    from onnx_compat.retarget.conversion import retarget
+
+    return retarget(copy, opset)
 
 
 def _write(
