@@ -6,7 +6,7 @@ import os
 import numpy as np
 import pytest
 from building import INT64, model, node, relu_model, value
-from training_models import add_info, entries, line, line_batch
+from training_models import PREVIEW, add_info, entries, line, line_batch
 
 import onnx_compat
 from onnx_compat.errors import InputError, InvalidModelError, NonFiniteError
@@ -73,6 +73,49 @@ def test_entries_are_executed_in_order_on_the_states_so_far():
     for w, total in ((8, 24), (32, 120)):  # w + 3 w, then y = 3 w of the new w
         assert trainer.step({"x": x})["seen"] == [2 * 3 * w]
         assert trainer.state()["w"] == [w] and trainer.state()["total"] == [total]
+
+
+def test_a_second_entry_differentiates_on_the_states_so_far():
+    """y = x w v: the second step uses the derivative at the new w."""
+    stored = {"w": np.array([2], np.float32), "v": np.array([3], np.float32)}
+    nodes = [node("Mul", ["x", "w"], ["h"]), node("Mul", ["h", "v"], ["y"])]
+    proto = model(nodes, [value("x", [1])], [value("y", [1])], stored, 13, [PREVIEW])
+    for name, other_name in (("w", "v"), ("v", "w")):
+        slope, following = "slope_" + name, name + "_next"
+        gradient = node(
+            "Gradient", [name, "x", other_name], [slope], domain=PREVIEW.domain, xs=[name], zs=["x", other_name], y="y"
+        )
+        add_info(
+            proto,
+            [gradient, node("Sub", [name, slope], [following])],
+            [],
+            [value(following, [1])],
+            {},
+            {name: following},
+        )
+    trainer = prepare_training(proto, shim="reference")
+    trainer.step({"x": np.array([5], np.float32)})
+    assert trainer.state()["w"] == [2 - 5 * 3] and trainer.state()["v"] == [3 - 5 * (2 - 5 * 3)]
+
+
+def test_an_interrupt_within_a_step_keeps_a_complete_step(tmp_path, monkeypatch):
+    """States and position belong to one step, wherever the interrupt comes."""
+    trainer = prepare_training(line(), shim="reference")
+    step = trainer.step
+
+    def interrupt(batch, check_numerics):
+        results = step(batch, check_numerics)
+        if trainer.state()["steps"] == 3:
+            raise KeyboardInterrupt
+        return results
+
+    monkeypatch.setattr(trainer, "step", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        trainer.fit(line_batch(10), batch_size=2, checkpoint=tmp_path / "run.checkpoint")
+    assert trainer.state()["steps"] == 2 and trainer.position == (0, 2)
+    again = prepare_training(line(), shim="reference")
+    again.load_checkpoint(tmp_path / "run.checkpoint")
+    assert again.state()["steps"] == 2 and again.position == (0, 2)
 
 
 def test_initialize_follows_the_bindings_and_the_seed():

@@ -107,7 +107,7 @@ def classifier(
         nodes.append(node("Dropout", [last, "ratio"], ["dropped"]))
         last = "dropped"
     nodes += [node("MatMul", [last, "w1"], ["product1"]), node("Add", ["product1", "b1"], ["scores"])]
-    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    kind = {np.float32: FLOAT, np.float16: TensorProto.FLOAT16}[dtype]
     ports = [value("x", ["n", 4], kind)], [value("scores", ["n", 3], kind)]
     return model(nodes, *ports, stored, opset)
 
