@@ -15,7 +15,7 @@ __all__ = ["PAGE", "page"]
 PAGE = "docs/reference/derivatives.md"
 _PREFIX = "Differentiate "
 
-_HEAD = '''\
+_HEAD = """\
 # Derivatives
 
 The operator `Gradient` of `ai.onnx.preview.training` is differentiated in reverse mode, by a rule for each primitive.
@@ -84,7 +84,7 @@ with autodiff.choose(straight_through=True):
 
 `x` and `y` are the operands, `g` is the derivative by the result. In the rule of a primitive of two operands, `z` is
 the result; the rule has a derivative for each operand. In the rule of one operand, `y` is the result.
-'''
+"""
 
 
 def page() -> str:

@@ -18,6 +18,7 @@ __all__ = [
     "LimitError",
     "MissingDependencyError",
     "NeedsKnownError",
+    "NonFiniteError",
     "OnnxCompatError",
     "ShimError",
     "TargetError",
@@ -220,6 +221,16 @@ class ConversionError(OnnxCompatError):
         Traceback (most recent call last):
         ...
         onnx_compat.errors.ConversionError: ...
+    """
+
+
+class NonFiniteError(OnnxCompatError):
+    """A result or a state of a training is NaN or infinite.
+
+    Examples:
+        >>> from onnx_compat.errors import NonFiniteError
+        >>> print(NonFiniteError("the result 'loss' is not finite"))
+        the result 'loss' is not finite
     """
 
 

@@ -13,9 +13,7 @@ __all__ = ["call_in_children"]
 _ITEMS_OF_PROCESS = 200
 
 
-def call_in_children(
-    function: Callable[..., Any], items: Sequence[Any], *arguments: Any
-) -> Iterator[Tuple[Any, Any]]:
+def call_in_children(function: Callable[..., Any], items: Sequence[Any], *arguments: Any) -> Iterator[Tuple[Any, Any]]:
     """Yield (item, `function(item, *arguments)`) for each item, in order. One child process runs at a time.
 
     The second entry is the BrokenProcessPool for an item that ends its process. Any other exception of the function is

@@ -46,7 +46,9 @@ def _slice(at: RecordedNode, g: Tensor) -> List[Any]:
     for axis, (start, end, step) in enumerate(zip(starts, ends, at.params["steps"])):
         extent, length = x.shape[axis], g.shape[axis]
         if step == 1 and all(is_static(size) for size in (start, length, extent)) and start >= 0:
-            before, after = ([size if k == axis else 0 for k in range(x.rank)] for size in (start, extent - start - length))
+            before, after = (
+                [size if k == axis else 0 for k in range(x.rank)] for size in (start, extent - start - length)
+            )
             g = p.pad(g, before, after)
         else:
             line = p.slice_axis(p.iota(extent), 0, start, end, step)

@@ -22,6 +22,7 @@ from onnx_compat.cli.options import Settings
 from onnx_compat.cli.output import emit_json
 from onnx_compat.cli.run_command import run as run_command
 from onnx_compat.cli.support_command import support
+from onnx_compat.cli.train_command import train
 from onnx_compat.cli.verify_command import verify
 from onnx_compat.errors import OnnxCompatError
 from onnx_compat.escaping import printable
@@ -61,7 +62,7 @@ def cli() -> None:
     """Run ONNX models on the frameworks of the TensorFlow family, and convert models to their formats."""
 
 
-for _command in (convert, run_command, verify, support, inspect, join, doctor):
+for _command in (convert, run_command, train, verify, support, inspect, join, doctor):
     cli.add_command(_command)
 
 

@@ -23,6 +23,7 @@ __all__ = [
     "model",
     "model_or_file",
     "page",
+    "parse_values",
     "portable",
     "shim",
     "signature",
@@ -124,7 +125,7 @@ def _parse_shapes(ctx: click.Context, param: click.Parameter, value: Tuple[str, 
     return shapes
 
 
-def _parse_values(ctx: click.Context, param: click.Parameter, value: Tuple[str, ...]) -> Dict[str, Any]:
+def parse_values(ctx: click.Context, param: click.Parameter, value: Tuple[str, ...]) -> Dict[str, Any]:
     """Parse texts NAME=VALUE to a dict name -> value. Each VALUE is JSON, such as a number, a bool or a list.
 
     The last "=" ends the name. Of two equal names, the last counts. Raises BadParameter if a VALUE is no JSON, or if a
@@ -148,7 +149,7 @@ def fixed_inputs(command: _F) -> _F:
     The command gets the arguments `shapes` and `values`: dicts from the name of an input.
     """
     command = click.option(
-        "--value", "values", multiple=True, metavar="NAME=VALUE", callback=_parse_values,
+        "--value", "values", multiple=True, metavar="NAME=VALUE", callback=parse_values,
         help="Replace this input by a constant. Repeatable.",
     )(command)  # fmt: skip
     return click.option(

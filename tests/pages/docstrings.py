@@ -15,6 +15,7 @@ from onnx_compat.calibration import Images
 from onnx_compat.discovery.selection import ShimInfo
 from onnx_compat.execution.outputs import Outputs
 from onnx_compat.execution.support import NodeSupport
+from onnx_compat.training import Progress, Trainer, make_trainable, prepare_training, step_model
 from onnx_compat.verification import Report
 
 __all__ = ["CONVERTING", "missing_sections", "public", "run"]
@@ -29,6 +30,8 @@ def public() -> Dict[str, Any]:
     objects = {name: getattr(onnx_compat, name) for name in onnx_compat.__all__}
     objects.update({name: getattr(errors, name) for name in errors.__all__})
     objects.update({item.__name__: item for item in (Images, NodeSupport, Outputs, Report, ShimInfo)})
+    training = (Progress, Trainer, make_trainable, prepare_training, step_model)
+    objects.update({item.__name__: item for item in training})
     return dict(sorted(objects.items()))
 
 

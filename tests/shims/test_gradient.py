@@ -8,6 +8,7 @@ from onnx import TensorProto, helper
 
 import onnx_compat
 
+
 def gradient_of(nodes: Any) -> bytes:
     """Return a model that computes the derivative of y by x, for x of shape [3, 2]."""
     gradient_node = helper.make_node("Gradient", ["x"], ["dx"], domain="ai.onnx.preview.training", xs=["x"], y="y")
@@ -67,7 +68,9 @@ def test_a_loop_over_rows(shim_name: str) -> None:
     ]
     dx = run_gradient(gradient_of(nodes), [[1, 2], [3, 4], [5, 6]], shim_name)
     # y = ((x0 + x0) x1 + x1) x2 + x2
-    np.testing.assert_allclose(dx, [[2 * 3 * 5, 2 * 4 * 6], [(2 + 1) * 5, (4 + 1) * 6], [(2 + 1) * 3 + 1, (4 + 1) * 4 + 1]])
+    np.testing.assert_allclose(
+        dx, [[2 * 3 * 5, 2 * 4 * 6], [(2 + 1) * 5, (4 + 1) * 6], [(2 + 1) * 3 + 1, (4 + 1) * 4 + 1]]
+    )
 
 
 def test_a_derivative_of_a_derivative(shim_name: str) -> None:
