@@ -7,11 +7,11 @@ import numpy as np
 from onnx_compat.errors import UnsupportedError
 from onnx_compat.ir.dtypes import DType, from_public
 from onnx_compat.model.names import Names
+from onnx_compat.model.protos import subgraphs_of, walk
 from onnx_compat.model.write import node_proto, tensor_proto
 from onnx_compat.onnx_shim.emission import emit_fragment
 from onnx_compat.onnx_shim.operator_sets import OperatorOffer
 from onnx_compat.onnx_shim.recognition import recognize_operators
-from onnx_compat.retarget.protos import subgraphs_of, walk
 from onnx_compat.shim.interface import Port, Program
 from onnx_compat.training.tensors import stored_tensor
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Dict, Iterable, List, NamedTuple, Optional, Se
 from onnx_compat.boundary import typed_errors
 from onnx_compat.model.loading import ModelSource
 from onnx_compat.model.names import Names
-from onnx_compat.retarget.protos import names_used, subgraphs_of, value_info, walk
+from onnx_compat.model.protos import subgraphs_of, walk
+from onnx_compat.retarget.protos import names_used, value_info
 from onnx_compat.training.training_info import TrainingInfo, read_training_info
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, List, Mapping
 import numpy as np
 
 from onnx_compat.errors import UnsupportedError
-from onnx_compat.retarget.protos import walk
+from onnx_compat.model.protos import walk
 from onnx_compat.training.tensors import stored_tensor
 from onnx_compat.training.training_info import METADATA, TrainingInfo
 
