@@ -185,6 +185,8 @@ class Matrix:
     """The cells that `nox -s bench` measures."""
     fuzzed: tuple[Cell, ...]
     """The cells that `nox -s fuzz` runs: those that a merge needs, and those of the table `fuzz`."""
+    gate_seconds: dict[str, float]
+    """Cell of the tier `gate` -> the seconds that its sample takes on one core."""
     ci: CI
 
     @property
@@ -294,6 +296,7 @@ def load(path: Path = ROOT / "matrix" / "matrix.toml") -> Matrix:
             cells=cells,
             benched=tuple(cells[id_] for id_ in raw["bench"]["cells"]),
             fuzzed=_fuzzed_cells(cells, raw["fuzz"]["cells"]),
+            gate_seconds={id_: float(seconds) for id_, seconds in raw["gate"]["seconds"].items()},
             peers={id_: _peer(id_, entry, list(raw["suites"]["releases"])[-1]) for id_, entry in raw["peers"].items()},
             ci=CI(**raw["ci"]),
         )
@@ -349,6 +352,11 @@ def _validate(matrix: Matrix) -> None:
         f"runner {runner}: [ci.runners] does not name its machines"
         for runner in RUNNERS
         if runner not in matrix.ci.runners
+    ]
+    gate = {cell.id for cell in matrix.cells.values() if cell.tier == "gate"}
+    problems += [
+        f"cell {id_}: [gate.seconds] must have the cells of the tier gate, and no others"
+        for id_ in sorted(gate ^ set(matrix.gate_seconds))
     ]
     if problems:
         raise MatrixError("\n".join(problems))

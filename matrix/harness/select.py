@@ -1,14 +1,15 @@
 """Select the cases of a run: those of the chosen suites and releases, in each of the chosen variants.
 
 If several releases of onnx have a case with equal content, it runs once, under the id of the newest release. A sample
-has fewer cases of older releases, and fewer variants of networks: the gate runs it, and the nightly cells run all cases.
+has fewer cases of older releases, fewer networks, and fewer models in other variants than `recorded`: the gate runs it,
+and the nightly cells run all cases.
 """
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, FrozenSet, Iterable, List, NamedTuple, Sequence, Set, Tuple
 
-from .variants import RECORDED
+from .variants import COMPOSED, RECORDED
 
 __all__ = ["Chosen", "NotFetched", "choose", "distinct", "sample", "variant_name"]
 
@@ -77,28 +78,66 @@ def distinct(rows: Iterable[Any], variants: Sequence[str] = (RECORDED,)) -> List
     return [chosen._replace(variant=variant) for variant in variants for chosen in by_content.values()]
 
 
-def sample(chosen: Sequence[Chosen], operator_versions: Callable[[Any], Iterable[str]]) -> List[Chosen]:
-    """Return the cases of a sample, in their order.
+def sample(
+    chosen: Sequence[Chosen], operator_versions: Callable[[Any], Iterable[str]], natives: Callable[[], Set[str]]
+) -> List[Chosen]:
+    """Return the cases of a sample, in their order. These are left out:
 
-    - of the newest release of each suite: all cases
-    - of older releases: the cases with a version of an operator that no case of a newer release in the sample has
+    - Cases of older releases, except those with a version of an operator that no case of a newer release in the sample
+      has.
+    - Cases of `light-random` in other variants than `recorded`. If `chosen` has cases of `light-random`: cases of
+      `light` in the variant `recorded`.
+    - Cases without a native operator in the variant `composed`, because they run as in the variant `recorded`.
+    - Cases that are covered: they have several operators, and one earlier case has all their versions and their tags.
+      In the variant `recorded`, only networks are left out for this reason.
 
-    Cases of `light-random` are in the sample in the variant `recorded` only. If `chosen` has cases of `light-random`,
-    cases of `light` are in the sample in the other variants only.
-
-    `operator_versions`: the function that returns the versions of the operators of a case, such as `Conv-11`.
+    - operator_versions: the function that returns the versions of the operators of a case, such as `Conv-11`.
+    - natives: the function that returns the operators that the shim implements as a whole, such as `LSTM`. It is called
+      only if `chosen` has the variant `composed`.
     """
     newest = {entry.case.suite: entry.case.release for entry in chosen}  # an index is sorted by release
-    has_random = RANDOM_WEIGHTS in newest
+    native = natives() if any(entry.variant == COMPOSED for entry in chosen) else set()
+    positions = [k for k, entry in enumerate(chosen) if not _is_repeated(entry, RANDOM_WEIGHTS in newest, native)]
+    versions = {position: frozenset(operator_versions(chosen[position].case)) for position in positions}
+    covered = _find_covered(
+        (k, chosen[k], versions[k]) for k in positions if chosen[k].case.release == newest[chosen[k].case.suite]
+    )
     kept: Set[int] = set()
     seen: Dict[Tuple[str, str], Set[str]] = {}
-    for position in sorted(range(len(chosen)), key=lambda position: -position):
+    for position in reversed(positions):
         case, _, variant = chosen[position]
-        if case.suite == (RANDOM_WEIGHTS if variant != RECORDED else RECORDED_WEIGHTS if has_random else None):
-            continue
-        versions = set(operator_versions(case))
         seen_versions = seen.setdefault((case.suite, variant), set())
-        if case.release == newest[case.suite] or not versions <= seen_versions:
+        is_new = not versions[position] <= seen_versions
+        if position not in covered and (is_new or case.release == newest[case.suite]):
             kept.add(position)
-            seen_versions |= versions
+            seen_versions |= versions[position]
     return [entry for position, entry in enumerate(chosen) if position in kept]
+
+
+def _is_repeated(entry: Chosen, has_random: bool, natives: Set[str]) -> bool:
+    """Whether a sample has the graph of a case in the same variant with other weights, or the same run in another variant.
+
+    `has_random`: whether the sample has cases of `light-random`. `natives`: the native operators of the shim.
+    """
+    if entry.variant == COMPOSED and natives.isdisjoint(entry.case.operators):
+        return True
+    left_out = RANDOM_WEIGHTS if entry.variant != RECORDED else RECORDED_WEIGHTS if has_random else None
+    return bool(entry.case.suite == left_out)
+
+
+def _find_covered(entries: Iterable[Tuple[int, Chosen, FrozenSet[str]]]) -> Set[int]:
+    """Return the positions of the cases that are covered, as `sample` defines it.
+
+    `entries`: (position, case, versions of its operators).
+    """
+    covered: Set[int] = set()
+    earlier: Dict[Tuple[str, str, Tuple[str, ...]], List[FrozenSet[str]]] = {}
+    for position, (case, _, variant), versions in entries:
+        if len(versions) < 2 or (variant == RECORDED and case.suite not in (RECORDED_WEIGHTS, RANDOM_WEIGHTS)):
+            continue
+        others = earlier.setdefault((case.suite, variant, tuple(case.tags)), [])
+        if any(versions <= other for other in others):
+            covered.add(position)
+        else:
+            others.append(versions)
+    return covered

@@ -16,9 +16,9 @@ from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Union
 
 import onnx
 
-__all__ = ["RECORDED", "VARIANTS", "Variant", "choose_variants", "loosen_shapes"]
+__all__ = ["COMPOSED", "RECORDED", "VARIANTS", "Variant", "choose_variants", "loosen_shapes"]
 
-RECORDED = "recorded"
+RECORDED, COMPOSED = "recorded", "composed"
 
 
 class Variant(NamedTuple):
@@ -77,7 +77,7 @@ VARIANTS: Dict[str, Variant] = {
     RECORDED: Variant(str),
     "unknown-dims": Variant(lambda path: loosen_shapes(path, ranks=False)),
     "unknown-rank": Variant(lambda path: loosen_shapes(path, ranks=True)),
-    "composed": Variant(str, {"natives": False}),
+    COMPOSED: Variant(str, {"natives": False}),
     "simplified": Variant(_simplify),
 }
 

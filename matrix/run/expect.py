@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -16,14 +16,24 @@ from matrix.run.schedule import Running
 __all__ = ["estimate_remaining", "estimate_seconds"]
 
 
-def estimate_seconds(cells: Iterable[Cell], stored: dict[str, Any], results: Path = done.RESULTS) -> dict[str, float]:
-    """Return cell -> seconds: measured on this machine, else as `stored`, else the median of its shim, else of all
-    cells.
+def estimate_seconds(
+    cells: Iterable[Cell],
+    stored: dict[str, Any],
+    results: Path = done.RESULTS,
+    sampled: Mapping[str, float] | None = None,
+) -> dict[str, float]:
+    """Return cell -> seconds: as `sampled`, else measured on this machine, else as `stored`, else the median of its
+    shim, else of all cells.
 
-    `stored`: cell -> stored results. `results`: the folder of this machine's results. 0: no duration is known.
+    - stored: cell -> stored results.
+    - results: the folder of this machine's results.
+    - sampled: cell -> seconds of a sample of its tests, for a run of such samples. None: the cells run whole.
+
+    0: no duration is known.
     """
     cells = list(cells)
     known = {cell.id: seconds for cell in cells if (seconds := _measured_seconds(cell.id, stored, results))}
+    known.update((cell.id, sampled[cell.id]) for cell in cells if sampled and cell.id in sampled)
     everywhere = median(known.values()) if known else 0.0
     alike: dict[str, list[float]] = {}
     for cell in cells:

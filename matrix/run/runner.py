@@ -53,7 +53,8 @@ class Runner:
         self.results = results = results or done.RESULTS
         self._inputs = {cell.id: digest(matrix, cell) for cell in cells}
         self._stored = load_results()
-        self._seconds = estimate_seconds(cells, self._stored, results)
+        self._sampled = matrix.gate_seconds if "--sample" in tests else None
+        self._seconds = self._estimate_seconds()
         self._ended: dict[str, Outcome] = {}
         self._written: dict[str, int] = {}
 
@@ -89,7 +90,7 @@ class Runner:
                 totals.cases += tests.cases if tests else 0
                 totals.failures += len(tests.failures) if tests else 0
                 self._report(screen, cell, outcome)
-                self._seconds = estimate_seconds(self.cells, self._stored, self.results)
+                self._seconds = self._estimate_seconds()
 
     def outcomes(self) -> dict[str, Outcome]:
         """Return cell -> outcome, of this run and of cells that were done before. Cells that did not run are absent."""
@@ -104,6 +105,10 @@ class Runner:
                     end, Progress(Path()), self._read_results(cell), "", True, self._stored.get(cell.id)
                 )
         return by_cell
+
+    def _estimate_seconds(self) -> dict[str, float]:
+        """Return cell -> the estimate of its duration, or 0."""
+        return estimate_seconds(self.cells, self._stored, self.results, self._sampled)
 
     def _is_done(self, cell: Cell) -> bool:
         """Whether the last run of the cell passed with the same inputs, and its results file has not changed since."""

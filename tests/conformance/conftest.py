@@ -2,7 +2,7 @@
 
 - --suite or ONNX_COMPAT_SUITES: the suites
 - --releases or ONNX_COMPAT_RELEASES: `all`, or `newest` of each suite
-- --sample: fewer cases of older releases (matrix/harness/select.py), as the gate runs them
+- --sample: fewer cases of older releases, networks and variants (matrix/harness/select.py), as the gate runs them
 - --variant or ONNX_COMPAT_VARIANTS: the variants (matrix/harness/variants.py)
 - ONNX_COMPAT_SHIM: the shim under test
 - ONNX_COMPAT_CELL: the cell of the matrix, for the results
@@ -36,7 +36,7 @@ _DIED: Dict[str, str] = {}
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--suite", action="append", default=[], help="a suite of the cache; may be repeated")
     parser.addoption("--releases", choices=("all", "newest"), help="the cases of all releases, or of the newest one")
-    parser.addoption("--sample", action="store_true", help="of older releases, a case for each version of an operator")
+    parser.addoption("--sample", action="store_true", help="fewer older releases, networks and variants")
     parser.addoption("--variant", action="append", default=[], help="a way to run the cases; may be repeated")
 
 
@@ -118,7 +118,9 @@ def _state(config: pytest.Config) -> Dict[str, Any]:
 def _chosen(config: pytest.Config) -> List[select.Chosen]:
     names = config.getoption("variant", []) or [os.environ.get("ONNX_COMPAT_VARIANTS", "")]
     chosen = select.distinct(_rows(config), variants.choose_variants(" ".join(names)))
-    return select.sample(chosen, _operator_versions) if config.getoption("sample", False) else chosen
+    if not config.getoption("sample", False):
+        return chosen
+    return select.sample(chosen, _operator_versions, lambda: set(_natives(_about()["shim"])))
 
 
 def _operator_versions(case: Any) -> List[str]:

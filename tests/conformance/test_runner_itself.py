@@ -366,32 +366,3 @@ def test_the_tally_counts_every_outcome(tmp_path: Path) -> None:
     assert written["counts"] == counted
     assert len(written["results"]) == 5
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["results.json"]
-
-
-def test_a_sample_has_the_newest_release_and_each_version_of_an_operator() -> None:
-    class Sampled(NamedTuple):
-        suite: str
-        release: str
-        name: str
-        operators: List[str]
-
-        @property
-        def id(self) -> str:
-            return "%s/%s/%s" % (self.suite, self.release, self.name)
-
-    rows = [
-        Sampled("node", "1.2", "old_relu", ["Relu-1"]),
-        Sampled("node", "1.2", "old_abs", ["Abs-6"]),
-        Sampled("node", "1.3", "older_abs_again", ["Abs-6"]),
-        Sampled("node", "1.4", "relu", ["Relu-14"]),
-        Sampled("node", "1.4", "relu_again", ["Relu-14"]),
-        Sampled("light", "1.4", "recorded_network", ["Relu-14"]),
-        Sampled("light-random", "1.4", "random_network", ["Relu-14"]),
-    ]
-    chosen = [select.Chosen(row, [row.id], variant) for variant in ("recorded", "composed") for row in rows]
-    sample = select.sample(chosen, lambda case: case.operators)
-    of_nodes = ["old_relu", "older_abs_again", "relu", "relu_again"]
-    assert [entry.case.name for entry in sample if entry.variant == "recorded"] == [*of_nodes, "random_network"]
-    assert [entry.case.name for entry in sample if entry.variant == "composed"] == [*of_nodes, "recorded_network"]
-    without_random = [entry for entry in chosen if entry.case.suite == "light"]
-    assert select.sample(without_random, lambda case: case.operators) == without_random

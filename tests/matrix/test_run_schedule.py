@@ -12,6 +12,7 @@ from matrix.data import Cell, load
 from matrix.run import expect, machine
 from matrix.run.outcome import End
 from matrix.run.progress import Progress
+from matrix.run.runner import Runner
 from matrix.run.schedule import Running, schedule
 
 CELLS = list(load().cells.values())[:5]
@@ -158,6 +159,19 @@ def test_the_estimate_of_a_cell_is_its_last_time_or_that_of_its_shim(tmp_path: P
     assert [seconds[id] for id in lite[:3]] == [100, 300, 200]
     assert seconds[full[0]] == 200
     assert set(expect.estimate_seconds(cells, {}, tmp_path / "empty").values()) == {0}
+
+
+def test_samples_of_cells_start_in_the_order_of_their_own_durations(tmp_path: Path) -> None:
+    matrix = load()
+    cells = [cell for cell in matrix.cells.values() if cell.tier == "gate"]
+    shorter, longer = sorted(matrix.gate_seconds, key=lambda id: matrix.gate_seconds[id])[:2]
+    (tmp_path / f"{shorter}.json").write_text(json.dumps({"seconds": 1e6}), encoding="utf-8")
+    orders = {}
+    for tests in ([], ["--sample"]):
+        waiting = Runner(matrix, cells, tests, "nox", 60, fresh=True, results=tmp_path).waiting()
+        orders[len(tests)] = [cell.id for cell in waiting]
+    assert orders[0][0] == shorter, "measured on this machine, as a whole"
+    assert orders[1][-2:] == [longer, shorter]
 
 
 def test_the_remaining_time_follows_from_the_tests_else_from_the_clock(tmp_path: Path) -> None:
