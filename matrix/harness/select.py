@@ -135,9 +135,9 @@ def _find_covered(entries: Iterable[Tuple[int, Chosen, FrozenSet[str]]]) -> Set[
     for position, (case, _, variant), versions in entries:
         if len(versions) < 2 or (variant == RECORDED and case.suite not in (RECORDED_WEIGHTS, RANDOM_WEIGHTS)):
             continue
-        others = earlier.setdefault((case.suite, variant, tuple(case.tags)), [])
-        if any(versions <= other for other in others):
+        kept_versions = earlier.setdefault((case.suite, variant, tuple(case.tags)), [])
+        if any(versions <= kept for kept in kept_versions):
             covered.add(position)
         else:
-            others.append(versions)
+            kept_versions.append(versions)
     return covered

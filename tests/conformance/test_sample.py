@@ -44,9 +44,9 @@ def test_the_newest_release_and_each_version_of_an_operator() -> None:
 
 def test_networks_have_random_weights_in_one_variant() -> None:
     rows = [Row("light", "1.4", "recorded", ["Relu-14"]), Row("light-random", "1.4", "random", ["Relu-14"])]
-    others = {"unknown-dims": ["recorded"], "composed": ["recorded"]}
-    assert sample(rows, "Relu-14") == {"recorded": ["random"], **others}
-    assert sample(rows[:1], "Relu-14") == {"recorded": ["recorded"], **others}
+    other_variants = {"unknown-dims": ["recorded"], "composed": ["recorded"]}
+    assert sample(rows, "Relu-14") == {"recorded": ["random"], **other_variants}
+    assert sample(rows[:1], "Relu-14") == {"recorded": ["recorded"], **other_variants}
 
 
 def test_composed_cases_have_a_native_operator() -> None:
