@@ -453,3 +453,24 @@ def test_the_position_of_an_extreme_of_nothing(function: str, sizes: Any, shim_n
         assert shim_name == "tflite" and sizes != [0, 0]
         return
     assert got.shape == (0,) and got.dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ([6, 1, 8, 4], [1, 1, 4, 2]),
+        ([6, 1, 8, 1], [1, 1, 1]),
+        ([6, 1, 3, 8, 4], [6, 1, 1, 4, 2]),
+        ([1, 1, 8, 4], [6, 1, 4, 2]),
+        ([1, 8, 4], [1, 1, 4, 2]),
+    ],
+)
+def test_products_of_stacks_with_axes_of_size_1(left: Any, right: Any, shim_name: str) -> None:
+    """BatchMatMulV2 of TensorFlow 2.21 writes beyond the product if such an axis meets a broadcast one."""
+    inputs = {"a": (TensorProto.FLOAT, ["n", *left[1:]]), "b": (TensorProto.FLOAT, right)}
+    proto = model([helper.make_node("MatMul", ["a", "b"], ["y"])], inputs, {"y": TensorProto.FLOAT})
+    rng = np.random.RandomState(0)
+    a, b = (rng.randn(*shape).astype(np.float32) for shape in (left, right))
+    for _ in range(3):
+        (got,) = run(proto, {"a": a, "b": b}, shim_name)
+        np.testing.assert_allclose(got, a @ b, rtol=1e-4, atol=1e-5)
