@@ -55,7 +55,7 @@ class Element(NamedTuple):
     """
 
     name: str
-    index: Tuple[int, ...]
+    position: Tuple[int, ...]
     low: float
     high: float
     is_smooth: bool
@@ -86,26 +86,29 @@ class _Function:
     """The weighted sum of the outputs of a case as a function of its variables, and its derivative.
 
     - variables: name -> array of the float32 inputs. An input whose value the model must know is left out.
-    - others: name -> array of the inputs whose dtype numpy lacks.
-    - model: a model of the variables and the others that computes the sum. Other inputs are initializers.
+    - other_inputs: name -> array of the inputs whose dtype numpy lacks.
+    - model: a model of the variables and `other_inputs` that computes the sum. Its other inputs are initializers.
     - terms: the names of the tensors that are summed.
     """
 
     def __init__(self, case: Case) -> None:
         proto = onnx.load(str(case.model))
         (data, *_) = case.data_sets()
-        values = {name: value for name, value in data.inputs.items() if value is not None}
+        values: Dict[str, Any] = {name: value for name, value in data.inputs.items() if value is not None}
         floats = _float_ports(proto.graph.input), _float_ports(proto.graph.output)
         self.variables: Dict[str, np.ndarray] = {
             name: value for name, value in values.items() if name in floats[0] and value.size > 0
         }
-        outputs = {name: value for name, value in data.outputs.items() if name in floats[1] and value.size > 0}
+        recorded: Dict[str, Any] = data.outputs
+        outputs = {name: value for name, value in recorded.items() if name in floats[1] and value.size > 0}
         self.is_defined = bool(self.variables and outputs) and all(isinstance(v, np.ndarray) for v in values.values())
         if self.is_defined:
-            others = {name: value for name, value in values.items() if name not in self.variables}
+            constants = {name: value for name, value in values.items() if name not in self.variables}
             kinds = {port.name: port.type.tensor_type.elem_type for port in proto.graph.input}
-            self.others = {name: value for name, value in others.items() if not dtypes.DType.of(kinds[name]).native}
-            _fix_inputs(proto, {name: value for name, value in others.items() if name not in self.others})
+            self.other_inputs = {
+                name: constants.pop(name) for name in list(constants) if not dtypes.DType.of(kinds[name]).native
+            }
+            _fix_inputs(proto, constants)
             self.terms = _sum_outputs(proto, outputs)
             self._fix_known(proto)
             self.is_defined = bool(self.variables)
@@ -116,13 +119,14 @@ class _Function:
         while self.variables:
             try:
                 self._program(proto)
-                return
             except NeedsKnownError as error:
                 ports = list(self.variables)
                 needed = _needed_inputs(error, ports)
                 if not needed:
                     raise
                 _fix_inputs(proto, {name: self.variables.pop(name) for name in needed})
+            else:
+                return
 
     def _program(self, proto: onnx.ModelProto) -> Any:
         graph = onnx_compat.load(proto).graph
@@ -132,8 +136,8 @@ class _Function:
         def run(*tensors: Any) -> Any:
             given: Dict[str, Any] = dict(zip(self.variables, tensors))
             for port in graph.inputs:
-                if port.name in self.others and isinstance(port.type, TensorType):
-                    given[port.name] = lift(dtypes.from_public(self.others[port.name])[0], port.type.dtype)
+                if port.name in self.other_inputs and isinstance(port.type, TensorType):
+                    given[port.name] = lift(dtypes.from_public(self.other_inputs[port.name])[0], port.type.dtype)
             for k, tensor in enumerate(tensors):
                 tensor.ref.name = ports[k].name
             return Interpreter().run(graph, [given.get(name) for name in by_name])
@@ -142,10 +146,10 @@ class _Function:
 
     def derivative(self) -> onnx.ModelProto:
         """Return the model whose outputs are the derivatives, `d_<name>` for each variable."""
-        xs, zs = list(self.variables), list(self.others)
+        xs, zs = list(self.variables), list(self.other_inputs)
         outputs = ["d_" + name for name in xs]
         proto = _with_outputs(self.model, outputs)
-        names = {"xs": xs, "zs": zs} if zs else {"xs": xs}
+        names: Dict[str, Any] = {"xs": xs, "zs": zs} if zs else {"xs": xs}
         proto.graph.node.append(
             helper.make_node("Gradient", xs + zs, outputs, domain=_TRAINING, y=_TOTAL, name="the derivative", **names)
         )
@@ -225,7 +229,7 @@ def _float_ports(ports: Iterable[onnx.ValueInfoProto]) -> Set[str]:
 
 
 def _fix_inputs(proto: onnx.ModelProto, values: Dict[str, Any]) -> None:
-    """Replace inputs of the graph by initializers with these values, in place."""
+    """Replace inputs of the graph of `proto` by initializers with these values, in place."""
     kept = [port for port in proto.graph.input if port.name not in values]
     defaults = [tensor for tensor in proto.graph.initializer if tensor.name not in values]
     del proto.graph.input[:], proto.graph.initializer[:]
@@ -236,7 +240,7 @@ def _fix_inputs(proto: onnx.ModelProto, values: Dict[str, Any]) -> None:
 
 
 def _sum_outputs(proto: onnx.ModelProto, outputs: Dict[str, np.ndarray]) -> List[str]:
-    """Replace the outputs of the graph by the weighted sum of `outputs`, name -> recorded value, in place.
+    """Replace the outputs of the graph of `proto` by the weighted sum of `outputs`, name -> recorded value, in place.
 
     Return the names of the tensors that are summed: the outputs, times their weights.
     """
@@ -266,12 +270,12 @@ def _needed_inputs(error: NeedsKnownError, names: Sequence[str]) -> List[str]:
     if error.value is None or error.value.ref is None:
         return []
     refs, sized = input_dependencies(error.value.ref)
-    found = {ref.name for ref in (*refs, *sized)}
-    return [name for name in names if name in found]
+    dependencies = {ref.name for ref in (*refs, *sized)}
+    return [name for name in names if name in dependencies]
 
 
 def _disagreements(elements: Sequence[Element], derivatives: Dict[str, np.ndarray], tolerance: Any) -> List[str]:
-    """Return a line for each element whose derivative is none of the function.
+    """Return a line for each element whose derivative is not a derivative of the function.
 
     At a kink or a jump, a derivative must lie in the range of the one-sided differences, or be 0.
     """
@@ -282,11 +286,11 @@ def _disagreements(elements: Sequence[Element], derivatives: Dict[str, np.ndarra
             largest[element.name] = max(largest[element.name], abs(element.high))
     wrong = []
     for element in elements:
-        got = float(np.asarray(derivatives[element.name], np.float64)[element.index])
+        got = float(np.asarray(derivatives[element.name], np.float64)[element.position])
         low, high = element.low, element.high
         slack = relative * max(abs(low), abs(high)) + absolute * largest[element.name] if np.isfinite(high) else 0
         if not (np.isfinite(got) and (low - slack <= got <= high + slack or (got == 0 and not element.is_smooth))):
-            wrong.append("d %s%s is %.6g, not %.6g … %.6g" % (element.name, list(element.index), got, low, high))
+            wrong.append("d %s%s is %.6g, not %.6g … %.6g" % (element.name, list(element.position), got, low, high))
     return wrong
 
 
@@ -307,7 +311,7 @@ def compare_derivatives(case: Case, shim: str) -> Optional[Outcome]:
         if shim == SHIM.name:
             wrong = _disagreements(elements, function.exact_derivatives(), EXACT)
         runnable = onnx_compat.prepare(function.derivative().SerializeToString(), shim=shim)
-        outputs = list(runnable.run({**function.variables, **function.others}))
+        outputs = list(runnable.run({**function.variables, **function.other_inputs}))
         derivatives = dict(zip(function.variables, outputs))
         wrong += [
             "d %s has the shape %s" % (name, derivatives[name].shape)

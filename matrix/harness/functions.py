@@ -44,14 +44,20 @@ def compile_function(
 def run_function(
     function: Function, arrays: Sequence[Any], shim: Any = None, is_symbolic: bool = False
 ) -> List[np.ndarray]:
-    """Return the results of a function of Tensors for arrays, as a list of arrays. See `compile_function`."""
+    """Return the results of a function of Tensors for arrays, as a list of arrays.
+
+    `shim` and `is_symbolic`: see `compile_function`.
+    """
     return compile_function(function, arrays, shim, is_symbolic)(arrays)
 
 
 def run_with_derivative(
     function: Function, arrays: Sequence[Any], by: int, shim: Any = None, is_symbolic: bool = False
 ) -> List[np.ndarray]:
-    """Return [result of a function, derivative of the sum of its elements with respect to argument `by`]."""
+    """Return [result of a function, derivative of the sum of its elements with respect to argument `by`].
+
+    `shim` and `is_symbolic`: see `compile_function`.
+    """
 
     def derive(*xs: Any) -> List[Any]:
         variable = autodiff.variable(xs[by])

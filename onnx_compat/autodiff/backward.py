@@ -37,8 +37,8 @@ def gradients(y: Tensor, xs: Sequence[Tensor]) -> List[Tensor]:
     if y.ref is not None:
         derivatives[y.ref] = p.full(y.ref.spec.shape, 1, derivative_dtype(y.dtype))
         _propagate(derivatives, xs)
-    found = [None if x.ref is None or x.dtype.kind not in "fc" else derivatives.get(x.ref) for x in xs]
-    return [p.full(x.shape, 0, x.dtype) if g is None else p.cast(g, x.dtype) for x, g in zip(xs, found)]
+    path_derivatives = [None if x.ref is None or x.dtype.kind not in "fc" else derivatives.get(x.ref) for x in xs]
+    return [p.full(x.shape, 0, x.dtype) if g is None else p.cast(g, x.dtype) for x, g in zip(xs, path_derivatives)]
 
 
 def pull_back(ys: Sequence[Tensor], seeds: Sequence[Optional[Tensor]], xs: Sequence[Tensor]) -> List[Optional[Tensor]]:
@@ -56,8 +56,8 @@ def pull_back(ys: Sequence[Tensor], seeds: Sequence[Optional[Tensor]], xs: Seque
         if seed is not None and isinstance(ref, Ref):
             _add(derivatives, ref, apply_pending_order(seed))
     _propagate(derivatives, xs)
-    found = [None if x.ref is None else derivatives.get(x.ref) for x in xs]
-    return [None if g is None else p.reshape(g, x.shape) for x, g in zip(xs, found)]
+    path_derivatives = [None if x.ref is None else derivatives.get(x.ref) for x in xs]
+    return [None if g is None else p.reshape(g, x.shape) for x, g in zip(xs, path_derivatives)]
 
 
 def _propagate(derivatives: Dict[Ref, Tensor], xs: Sequence[Tensor]) -> None:

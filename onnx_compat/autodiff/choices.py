@@ -10,7 +10,7 @@ __all__ = ["Choices", "choices", "choose"]
 
 
 class Choices(NamedTuple):
-    """How derivatives are recorded. The defaults give the exact derivative, and keep every state of a loop.
+    """The choices for recording derivatives. The defaults give the exact derivative, and keep every state of a loop.
 
     straight_through: whether rounding and casts to integers pass the derivative on unchanged. By default it is zero.
     kept_states: the largest number of states that the derivative of a loop keeps; None: a state for each iteration.

@@ -20,7 +20,10 @@ from onnx_compat.tracing.values import Tensor, as_sizes, lift
 
 @rule("cond")
 def _cond(at: RecordedNode, *seeds: Optional[Tensor]) -> List[Any]:
-    """Differentiate a branch: a branch on the same condition, of the derivatives of its two bodies."""
+    """Return the derivatives of a branch: a branch on the same condition, of the derivatives of its two bodies.
+
+    The list is [None, a derivative for each capture]. It has only None if no capture is a float.
+    """
     if not any(map(is_float, at.captures)):
         return [None, *[None] * len(at.captures)]
 
@@ -33,7 +36,11 @@ def _cond(at: RecordedNode, *seeds: Optional[Tensor]) -> List[Any]:
 
 @rule("gradient")
 def _gradient(at: RecordedNode, *seeds: Optional[Tensor]) -> List[Any]:
-    """Differentiate a derivative: the derivative of its rules, of second order."""
+    """Return the derivatives of a derivative, of second order: the derivatives of the region with its rules.
+
+    The list has a derivative for each argument, then for each capture. Raises UnsupportedError if the recorded
+    derivative has a refusal.
+    """
     if at.params["refusal"]:
         raise UnsupportedError(at.params["refusal"])
     return pull_back_region(at.regions[1], at.args, at.captures, seeds)
@@ -142,8 +149,8 @@ class _Loop:
             sums = [next(remaining) for _ in totals]
             inputs = [next(remaining) for _ in (*kept_states, *self.xs)]
             by_row = [None if g is None else next(remaining) for g in seeds[count:]]
-            found = pull_back_region(self.region, inputs, self.captures, [*by_state, *by_row])
-            by_input, by_capture = found[: len(inputs)], found[len(inputs) :]
+            derivatives = pull_back_region(self.region, inputs, self.captures, [*by_state, *by_row])
+            by_input, by_capture = derivatives[: len(inputs)], derivatives[len(inputs) :]
             added = with_zeros(self.captures, by_capture)
             by_slice = with_zeros(inputs[count:], by_input[count:])
             return [*with_zeros(inputs[:count], by_input[:count]), *map(p.add, sums, added), *by_slice]
@@ -158,15 +165,15 @@ class _Loop:
         )
 
     def _differentiate_nested(self, size: int, seeds: Seeds) -> Sequence[List[Any]]:
-        """Differentiate the loop as an outer loop over inner loops of `size` iterations: see `differentiate`.
+        """Return the result of `differentiate`, for an outer loop over inner loops of `size` iterations.
 
         Only the states before each inner loop are kept. An inner loop is run again when it is differentiated.
         """
         states, xs = ([variable(x) if is_float(x) else x for x in tensors] for tensors in (self.states, self.xs))
         outputs = _Loop(self.region, self.captures, states, xs, self.length).run_nested(size)
         tensors = [*states, *xs, *self.captures]
-        found = pull_back(outputs, seeds, tensors)
-        filled = [(zeros(x) if g is None else g) if is_float(x) else None for x, g in zip(tensors, found)]
+        derivatives = pull_back(outputs, seeds, tensors)
+        filled = [(zeros(x) if g is None else g) if is_float(x) else None for x, g in zip(tensors, derivatives)]
         ends = len(states), len(states) + len(xs)
         return filled[: ends[0]], filled[ends[0] : ends[1]], filled[ends[1] :]
 
@@ -175,7 +182,8 @@ class _Loop:
 
         Return the final states, then the rows of each row output, stacked along a new first axis. The length is known.
         """
-        count, whole = len(self.states), int(self.length) // size * size
+        length: Any = self.length
+        count, whole = len(self.states), int(length) // size * size
         xs = [*self.xs, p.iota(self.length)]
 
         def part(*values: Tensor) -> List[Tensor]:
@@ -184,7 +192,7 @@ class _Loop:
         parts = [p.reshape(p.slice_axis(x, 0, 0, whole), (whole // size, size, *x.shape[1:])) for x in xs]
         results = p.scan(part, self.states, parts, whole // size)
         rows = [p.reshape(y, (whole, *y.shape[2:])) for y in results[count:]]
-        rest = int(self.length) - whole
+        rest = int(length) - whole
         if not rest:
             return [*results[:count], *rows]
         last = p.scan(self._run, results[:count], [p.slice_axis(x, 0, whole, None) for x in xs], rest)

@@ -78,21 +78,21 @@ def _zero_derivative(at: RecordedNode, _: Tensor) -> List[Any]:
 
 
 @rule("round", "floor", "ceil")
-def _rounding(at: RecordedNode, g: Tensor) -> List[Any]:
-    """Differentiate a rounding: 0; with the choice `straight_through`, g."""
+def _rounding(_: RecordedNode, g: Tensor) -> List[Any]:
+    """Return the derivative of a rounding: [None], for 0; with the choice `straight_through`, [g]."""
     return [g if choices().straight_through else None]
 
 
 @rule("where")
 def _where(at: RecordedNode, g: Tensor) -> List[Any]:
-    """Differentiate a choice: g for the operand that is chosen, 0 for the other."""
+    """Return the derivatives of a choice, [None, by x, by y]: g for the operand that is chosen, 0 for the other."""
     condition, x, y = at.args
     return [None, sum_to(p.where(condition, g, 0), x.shape), sum_to(p.where(condition, 0, g), y.shape)]
 
 
 @rule("cast")
 def _cast(at: RecordedNode, g: Tensor) -> List[Any]:
-    """Differentiate a cast: g between floats; 0 from or to integers, with the choice `straight_through` g.
+    """Return the derivative of a cast: g between floats; None, for 0, from or to integers; g with `straight_through`.
 
     The derivative of a cast from or to bool is 0. A cast of complex numbers to floats drops the imaginary part, and so
     does its derivative.
@@ -108,7 +108,7 @@ def _cast(at: RecordedNode, g: Tensor) -> List[Any]:
 
 @rule("clip")
 def _clip(at: RecordedNode, g: Tensor) -> List[Any]:
-    """Differentiate a clip: g where low < x <= high, else 0.
+    """Return the derivative of a clip: g where low < x <= high, else 0.
 
     At a bound, this is the derivative for smaller x. So that of max(x, 0) + min(x, 0) is 1 at 0 too. A bound of None has
     no effect.

@@ -33,8 +33,8 @@ def _add_along(g: Tensor, indices: Tensor, axis: int, shape: Sequence[Extent]) -
 
     `g` and `indices` have one shape: g[i, j] is added at [indices[i, j], j] for axis 0 of a matrix.
     """
-    places = [indices if k == axis else _axis_coordinates(g.shape, k, indices.dtype) for k in range(g.rank)]
-    return p.scatter_nd(p.full(shape, 0, g.dtype), p.stack(places, g.rank), g, "add")
+    coordinates = [indices if k == axis else _axis_coordinates(g.shape, k, indices.dtype) for k in range(g.rank)]
+    return p.scatter_nd(p.full(shape, 0, g.dtype), p.stack(coordinates, g.rank), g, "add")
 
 
 def _axis_coordinates(shape: Sequence[Extent], axis: int, dtype: DType) -> Any:
@@ -45,7 +45,7 @@ def _axis_coordinates(shape: Sequence[Extent], axis: int, dtype: DType) -> Any:
 
 @rule("take")
 def _take(at: RecordedNode, g: Tensor) -> List[Any]:
-    """Differentiate a selection: zeros, with each slice of g added at its index."""
+    """Return the derivatives of a selection, [by x, None]: zeros, with each slice of g added at its index."""
     x, indices = at.args
     axis = at.params["axis"]
     count = indices.size
@@ -55,27 +55,30 @@ def _take(at: RecordedNode, g: Tensor) -> List[Any]:
 
 @rule("take_along")
 def _take_along(at: RecordedNode, g: Tensor) -> List[Any]:
-    """Differentiate a selection: zeros, with each element of g added at its index."""
+    """Return the derivatives of a selection, [by x, None]: zeros, with each element of g added at its index."""
     x, indices = at.args
     return [_add_along(g, indices, at.params["axis"], x.shape), None]
 
 
 @rule("top_k")
 def _top_k(at: RecordedNode, g: Optional[Tensor], _: Optional[Tensor]) -> List[Any]:
-    """Differentiate a selection of the largest elements: zeros, with each element of g added at its index."""
-    if g is None:  # only the indices are read
+    """Return the derivatives of a selection of the largest elements: zeros, with each element of g added at its index.
+
+    The list is [derivative of x, None]. It is [None, None] if g is None: the model reads only the indices.
+    """
+    if g is None:
         return [None, None]
     return [_add_along(g, at.outputs[1], at.params["axis"], at.args[0].shape), None]
 
 
 @rule("gather_nd")
 def _gather_nd(at: RecordedNode, g: Tensor) -> List[Any]:
-    """Differentiate a selection: zeros, with each slice of g added at its coordinate."""
+    """Return the derivatives of a selection, [by x, None]: zeros, with each slice of g added at its coordinate."""
     x, indices = at.args
     rows = indices.shape[:-1]
     batch = [_axis_coordinates((*rows, 1), k, indices.dtype) for k in range(at.params["batch_dims"])]
-    places = p.concat([*batch, indices], len(rows))
-    return [p.scatter_nd(p.full(x.shape, 0, g.dtype), places, g, "add"), None]
+    coordinates = p.concat([*batch, indices], len(rows))
+    return [p.scatter_nd(p.full(x.shape, 0, g.dtype), coordinates, g, "add"), None]
 
 
 # -- scatters ----------------------------------------------------------------------------------------------------------
@@ -113,7 +116,8 @@ def _keep_last(g: Tensor, indices: Tensor, shape: Sequence[Extent]) -> Any:
     rows = indices.shape[:-1]
     count: Extent = functools.reduce(operator.mul, rows, 1)
     numbers = p.reshape(p.iota(count), rows)
-    last = p.scatter_nd(p.full(shape[: int(indices.shape[-1])], -1, int64), indices, numbers)
+    depth: Any = indices.shape[-1]  # an int: the gather_nd of g refuses a symbolic depth
+    last = p.scatter_nd(p.full(shape[: int(depth)], -1, int64), indices, numbers)
     is_last = p.equal(p.gather_nd(last, indices), numbers)
     if is_last.known and known_array(is_last, "an update").all():
         return g
@@ -131,8 +135,8 @@ def _scatter_products(x: Tensor, indices: Tensor, updates: Tensor, g: Tensor) ->
     products = p.mul(g, p.scatter_nd(x_factor, indices, update_factor, "mul"))
     zeros = p.scatter_nd(p.cast(x_zero, g.dtype), indices, p.cast(update_zero, g.dtype), "add")
 
-    def others(product: Any, zero_count: Any, factor: Any, is_zero: Any) -> Any:
+    def other_product(product: Any, zero_count: Any, factor: Any, is_zero: Any) -> Any:
         return p.where(p.equal(zero_count, p.cast(is_zero, g.dtype)), p.div(product, factor), 0)
 
     read = p.gather_nd(products, indices), p.gather_nd(zeros, indices)
-    return [others(products, zeros, x_factor, x_zero), None, others(*read, update_factor, update_zero)]
+    return [other_product(products, zeros, x_factor, x_zero), None, other_product(*read, update_factor, update_zero)]

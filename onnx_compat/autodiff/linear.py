@@ -17,7 +17,10 @@ from onnx_compat.tracing.values import Order, Tensor, lift
 
 @rule("matmul")
 def _matmul(at: RecordedNode, g: Tensor) -> List[Any]:
-    """Differentiate a product of matrices: the products of g with the other matrix, transposed."""
+    """Return the derivatives of a product of matrices: the products of g with the other matrix, transposed.
+
+    The derivative of the bias is the sum of g over the axes along which the bias is broadcast.
+    """
     x, y = (p.cast(matrix, g.dtype) for matrix in at.args[:2])
     tx, ty = at.params["transpose_x"], at.params["transpose_y"]
     dx = p.matmul(y, g, None, ty, True) if tx else p.matmul(g, y, None, False, not ty)
@@ -92,7 +95,10 @@ def _group(x: Tensor, k: int, groups: int) -> Any:
 
 @rule("conv", "depthwise_conv")
 def _conv(at: RecordedNode, g: Tensor) -> List[Any]:
-    """Differentiate a convolution: a transposed convolution of g; by the filter, a convolution of the image with g."""
+    """Return the derivatives of a convolution: by the image, a transposed convolution of g with the filter.
+
+    By the filter, it is a convolution of the image with g; by the bias, the sum of g for each channel.
+    """
     order, filters = spatial_order(g.rank), _filter_order(at)
     x, w, g = _to_logical(at.args[0], order), _to_logical(at.args[1], filters), _to_logical(g, order)
     low, high = zip(*at.params["window"].pads)
@@ -105,7 +111,10 @@ def _conv(at: RecordedNode, g: Tensor) -> List[Any]:
 
 @rule("conv_transpose")
 def _conv_transpose(at: RecordedNode, g: Tensor) -> List[Any]:
-    """Differentiate a transposed convolution: a convolution of g; by the filter, a convolution of g with the image."""
+    """Return the derivatives of a transposed convolution: by the image, a convolution of g with the filter.
+
+    By the filter, it is a convolution of g with the image; by the bias, the sum of g for each channel.
+    """
     order, filters = spatial_order(g.rank), _filter_order(at)
     x, w, g = _to_logical(at.args[0], order), _to_logical(at.args[1], filters), _to_logical(g, order)
     dx = p.conv(g, w, **at.params)

@@ -26,13 +26,13 @@ def _count(shape: Sequence[Extent], axes: Sequence[int]) -> Extent:
 
 @rule("reduce_sum")
 def _reduce_sum(at: RecordedNode, g: Tensor) -> List[Any]:
-    """Differentiate a sum: repeat g along the reduced axes."""
+    """Return the derivative of a sum: g, repeated along the reduced axes."""
     return [p.broadcast_to(_restore_axes(at, g), at.args[0].shape)]
 
 
 @rule("reduce_mean")
 def _reduce_mean(at: RecordedNode, g: Tensor) -> List[Any]:
-    """Differentiate a mean: repeat g along the reduced axes, divided by the number of elements."""
+    """Return the derivative of a mean: g, repeated along the reduced axes and divided by the number of elements."""
     (x,) = at.args
     count = p.cast(lift(_count(x.shape, at.params["axes"])), g.dtype)
     return [p.broadcast_to(p.div(_restore_axes(at, g), count), x.shape)]
@@ -52,7 +52,7 @@ def _reduce_extreme(at: RecordedNode, g: Tensor) -> List[Any]:
 
 @rule("reduce_prod")
 def _reduce_prod(at: RecordedNode, g: Tensor) -> List[Any]:
-    """Differentiate a product: g times the product of the other elements of the reduced slice.
+    """Return the derivative of a product: g times the product of the other elements of the reduced slice.
 
     The product of the other elements is y / x, except where an element of the slice is 0.
     """
@@ -76,7 +76,7 @@ def _product_or_zero(g: Tensor, y: Tensor) -> Any:
 
 @rule("softmax")
 def _softmax(at: RecordedNode, g: Tensor) -> List[Any]:
-    """Differentiate a softmax y: y * (g - sum(g * y))."""
+    """Return the derivative of a softmax y: y * (g - sum(g * y))."""
     product = _product_or_zero(g, at.y)
     total = p.reduce_sum(product, [at.params["axis"]], keepdims=True)
     return [p.sub(product, _product_or_zero(total, at.y))]
@@ -84,12 +84,12 @@ def _softmax(at: RecordedNode, g: Tensor) -> List[Any]:
 
 @rule("log_softmax")
 def _log_softmax(at: RecordedNode, g: Tensor) -> List[Any]:
-    """Differentiate a log softmax y: g - exp(y) * sum(g)."""
+    """Return the derivative of a log softmax y: g - exp(y) * sum(g)."""
     axis = [at.params["axis"]]
     return [p.sub(g, p.mul(p.exp(at.y), p.reduce_sum(g, axis, keepdims=True)))]
 
 
 @rule("cumsum")
 def _cumsum(at: RecordedNode, g: Tensor) -> List[Any]:
-    """Differentiate a running sum: the running sum of g in the opposite direction."""
+    """Return the derivative of a running sum: the running sum of g in the opposite direction."""
     return [p.cumsum(g, at.params["axis"], at.params["exclusive"], not at.params["reverse"])]

@@ -63,5 +63,5 @@ def pull_back_region(region: Region, inputs: Sequence[Tensor], captures: Sequenc
     """
     variables = [variable(x) if is_float(x) else x for x in (*inputs, *captures)]
     outputs = replay(region, variables[: len(inputs)], captures, variables[len(inputs) :])
-    found = pull_back(outputs, seeds, variables)
-    return [g if is_float(x) else None for x, g in zip(variables, found)]
+    derivatives = pull_back(outputs, seeds, variables)
+    return [g if is_float(x) else None for x, g in zip(variables, derivatives)]

@@ -12,26 +12,26 @@ from onnx_compat.tracing.values import Tensor
 
 @rule("reshape")
 def _reshape(at: RecordedNode, g: Tensor) -> List[Any]:
-    """Differentiate a reshape: reshape g to the shape of the operand."""
+    """Return the derivatives of a reshape, [by x, None]: g, reshaped to the shape of the operand x."""
     return [p.reshape(g, at.args[0].shape), None]
 
 
 @rule("transpose")
 def _transpose(at: RecordedNode, g: Tensor) -> List[Any]:
-    """Differentiate a transpose: transpose g by the inverse permutation."""
+    """Return the derivative of a transpose: g, transposed by the inverse permutation."""
     perm = at.params["perm"]
     return [apply_pending_order(p.transpose(g, [perm.index(axis) for axis in range(len(perm))]))]
 
 
 @rule("broadcast_to")
 def _broadcast_to(at: RecordedNode, g: Tensor) -> List[Any]:
-    """Differentiate a broadcast: sum g over the axes along which the operand is repeated."""
+    """Return the derivatives of a broadcast, [by x, None]: g, summed over the axes along which x is repeated."""
     return [sum_to(g, at.args[0].shape), None]
 
 
 @rule("concat")
 def _concat(at: RecordedNode, g: Tensor) -> List[Any]:
-    """Differentiate a concatenation: split g into the parts of the operands."""
+    """Return the derivatives of a concatenation: the parts of g that come from each operand."""
     axis = at.params["axis"]
     return [p.split(g, axis, [x.shape[axis] for x in at.args[0]])]
 
@@ -58,13 +58,13 @@ def _slice(at: RecordedNode, g: Tensor) -> List[Any]:
 
 @rule("reverse")
 def _reverse(at: RecordedNode, g: Tensor) -> List[Any]:
-    """Differentiate a reversal: reverse g along the same axes."""
+    """Return the derivative of a reversal: g, reversed along the same axes."""
     return [p.reverse(g, at.params["axes"])]
 
 
 @rule("tile")
 def _tile(at: RecordedNode, g: Tensor) -> List[Any]:
-    """Differentiate a repetition: sum g over the copies of each element."""
+    """Return the derivatives of a repetition, [by x, None]: g, summed over the copies of each element."""
     x, repeats = at.args
     shape: List[Extent] = [size for pair in zip(repeats, x.shape) for size in pair]
     return [p.reduce_sum(p.reshape(g, shape), range(0, 2 * x.rank, 2)), None]
@@ -93,7 +93,7 @@ def _pad(at: RecordedNode, g: Tensor) -> List[Any]:
 
 
 @rule("arange")
-def _arange(at: RecordedNode, g: Tensor) -> List[Any]:
-    """Differentiate a range of floats: the sum of g by the start, and the sum of g times 0, 1, … by the step."""
+def _arange(_: RecordedNode, g: Tensor) -> List[Any]:
+    """Return the derivatives of a range: [sum of g for the start, None, sum of g times 0, 1, … for the step]."""
     numbers = p.cast(p.iota(g.shape[0]), g.dtype)
     return [p.reduce_sum(g), None, p.reduce_sum(p.mul(g, numbers))]

@@ -78,7 +78,7 @@ def emit_fragment(
     handles = [emitter.convert(value, kind) for value, (_, kind) in zip(inputs, carried)]
     results = emit(remove_guards(program.region, offer), emitter, handles)
     if not carriers:
-        results = [emitter.narrowed(result, port.dtype) for result, port in zip(results, program.outputs)]
+        results = [emitter.narrow(result, port.dtype) for result, port in zip(results, program.outputs)]
     if entropy_name:
         inputs, input_names = [*inputs, emitter.entropy()], [*input_names, entropy_name]
     return _write_scope(emitter, inputs, results, input_names, output_names, prefix, names)

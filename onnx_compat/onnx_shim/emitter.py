@@ -92,7 +92,7 @@ class OnnxEmitter(BitLowering):
         if dtype.native or self.node.primitive in MOVES:
             return handle
         if self.rounds_to(dtype, handle):
-            return self.convert(self.narrowed(handle, dtype), handle.dtype)
+            return self.convert(self.narrow(handle, dtype), handle.dtype)
         return super().finish(handle, dtype)
 
     def rounds_to(self, dtype: DType, handle: Value) -> bool:
@@ -104,7 +104,7 @@ class OnnxEmitter(BitLowering):
         casts = self.offer.has("Cast", [handle.dtype], [dtype], flags) and self.has_cast(dtype, handle.dtype)
         return casts and self.offer.is_reliable("Cast to " + dtype.name)
 
-    def narrowed(self, handle: Value, dtype: DType) -> Value:
+    def narrow(self, handle: Value, dtype: DType) -> Value:
         """Return a value, stored in its carrier, as a value of its own dtype: see `rounds_to`.
 
         Before opset 24, a Cast to float8e8m0 rounds up; values of this dtype do not change.

@@ -58,14 +58,14 @@ def _find_index(node: Node) -> Optional[Replacement]:
         lengths = [x.spec.shape[node.params["axis"]]]
     else:
         lengths = list(x.spec.shape[node.params.get("batch_dims", 0) :])
-    index = _unguarded(indices, lengths, by_row="axis" not in node.params)
+    index = _match_guarded_index(indices, lengths, by_row="axis" not in node.params)
     if index is None:
         return None
     params = dict(node.params) if node.primitive == "take" else dict(node.params, from_end=True)
     return Replacement(node.primitive, [x, index, *node.args[2:]], params)
 
 
-def _unguarded(arg: Any, lengths: Sequence[Extent], by_row: bool) -> Optional[Ref]:
+def _match_guarded_index(arg: Any, lengths: Sequence[Extent], by_row: bool) -> Optional[Ref]:
     """Return i if `arg` is where(less(i, 0), add(i, n), i), else None.
 
     - lengths: the lengths of the axes that the indices select from.
@@ -132,7 +132,10 @@ def _find_remainder(node: Node) -> Optional[Replacement]:
 
 
 def _without_guard(node: Node, primitive: str, is_signed: bool) -> Optional[Replacement]:
-    """Return the node without the guard of its divisor; None for another primitive, and without such a guard."""
+    """Return the node without the guard of its divisor; None for another primitive, and without such a guard.
+
+    `is_signed`: whether the guard also replaces a divisor of -1, and the integers are signed.
+    """
     divisor = _divisor(node.args[1]) if node.primitive == primitive else None
     if divisor is None or divisor[1] != is_signed or node.outputs[0].spec.dtype.kind != ("i" if is_signed else "u"):
         return None

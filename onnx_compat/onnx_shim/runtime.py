@@ -189,7 +189,7 @@ def _keeps_casts(dtype: DType, emitter: OnnxEmitter) -> bool:
     numbers = {"f": [1.2004716, 65500, -65500, -1e-7], "i": [1, 77, -77], "u": [1, 77, 110]}
     array = np.asarray(numbers[dtype.kind], dtype.numpy)
     x = Value(carrier, array.shape)
-    back = emitter.convert(emitter.narrowed(x, dtype), carrier)
+    back = emitter.convert(emitter.narrow(x, dtype), carrier)
     content = write_values(emitter, [x], [back], ["x"], ["y"]).SerializeToString()
     try:
         (result,) = open_session(content).run(["y"], {"x": array})

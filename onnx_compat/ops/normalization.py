@@ -235,10 +235,7 @@ def lp_normalization(input: Tensor, *, axis: int = -1, p: int = 2) -> Tensor:
 
 def _divide_by_norm(x: Tensor, axis: int, power: int) -> Tensor:
     """Divide x by its norm along an axis: L1 if `power` is 1, else L2. Slices whose norm is 0 do not change."""
-    if power == 1:
-        norm = p.reduce_sum(p.abs(x), [axis], keepdims=True)
-    else:
-        norm = p.reduce_sum(x * x, [axis], keepdims=True)
+    norm = p.reduce_sum(p.abs(x) if power == 1 else x * x, [axis], keepdims=True)
     kept = p.where(p.equal(norm, 0), 1, norm)  # before the root, whose derivative at 0 is infinite
     return p.div(x, kept if power == 1 else p.sqrt(kept))
 

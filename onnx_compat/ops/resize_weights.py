@@ -155,7 +155,7 @@ class Kernel(NamedTuple):
         linear interpolation have a derivative by the position at each element, which `weight` lacks.
         """
         if self is linear_kernel and width == 1:
-            return [1 - fraction, fraction]  # type: ignore[operator]  # a Tensor subtracts
+            return [1 - fraction, fraction]
         return [self.weight(p.mul(p.sub(float(offset), fraction), width)) for offset in self.offsets(width)]
 
 

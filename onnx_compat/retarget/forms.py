@@ -102,9 +102,9 @@ def _normalize_rows(writer: NodeWriter, shape: Sequence[Optional[int]], length: 
         if len(shape) != 3 or shape[2] != length:
             return None
         channels = writer.call("Gather", writer.call("Shape", x), writer.constant([1]))
-        ones = writer.call("ConstantOfShape", channels, value=tensor_proto(np.ones(1, np.float32), float32, "one"))
-        zeros = writer.call("ConstantOfShape", channels)
-        return writer.call("InstanceNormalization", x, ones, zeros, epsilon=epsilon)
+        scale = writer.call("ConstantOfShape", channels, value=tensor_proto(np.ones(1, np.float32), float32, "one"))
+        bias = writer.call("ConstantOfShape", channels)
+        return writer.call("InstanceNormalization", x, scale, bias, epsilon=epsilon)
     rows = writer.call("Reshape", x, writer.constant([-1, 1, length]))
     parameters = [writer.constant([number], float32) for number in (1, 0)]
     normal = writer.call("InstanceNormalization", rows, *parameters, epsilon=epsilon)

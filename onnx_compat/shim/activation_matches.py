@@ -168,8 +168,8 @@ def bounds_of(clip: Node) -> Tuple[Any, Any]:
 def match_softplus(node: Node) -> Match:
     """Return softplus as a `Match` if the node computes it as onnx-compat composes it.
 
-    The node is an add of the form max(x, 0) + 2 * atanh(e / (e + 2)), in any order, with e = exp(min(x, -x)). Returns
-    None for any other node.
+    The node adds max(x, 0) and 2 * atanh(e / (e + 2)), in any order. e is exp(min(x, -x)). Returns None for any other
+    node.
     """
     for left, right in (node.args, node.args[::-1]) if node.primitive == "add" else ():
         above, rest = producer_of(left, "clip"), product_of(right)

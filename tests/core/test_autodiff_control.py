@@ -37,7 +37,7 @@ def recurrence(reverse):
     return function
 
 
-def repeated(x, w):
+def repeat_sine(x, w):
     """A loop whose number of iterations depends on values: x = sin(x * w) until the sum is small."""
 
     def proceeds(k, state):
@@ -74,7 +74,7 @@ CONTROL = {
     "other branch": (other_branch, [(3,), (3,)]),
     "scan": (recurrence(False), [(2,), (5, 2), (2,)]),
     "scan in reverse": (recurrence(True), [(2,), (5, 2), (2,)]),
-    "while loop": (repeated, [(2,), (2,)]),
+    "while loop": (repeat_sine, [(2,), (2,)]),
     "while loop of no iteration": (of_no_iteration, [(2,), (2,)]),
     "nested loops": (of_nested_loops, [(3, 2), (2,)]),
     "derivative": (of_a_derivative, [(3,), (3,)]),

@@ -63,12 +63,12 @@ MOVED = {
         for mode in ("edge", "reflect", "wrap")
     },
     **{
-        "scatter_nd by %s%s" % (reduction, " of equal places" * (places[0] == places[1])): (
-            lambda x, u, reduction=reduction, places=places: p.scatter_nd(x, lift(np.array(places)), u, reduction),
+        "scatter_nd by %s%s" % (reduction, " of equal places" * (rows[0] == rows[1])): (
+            lambda x, u, reduction=reduction, rows=rows: p.scatter_nd(x, lift(np.array(rows)), u, reduction),
             [(3, 2), (3, 2)],
         )
         for reduction in ("none", "add", "mul", "max", "min")
-        for places in ([[2], [0], [1]], [[2], [2], [0]])
+        for rows in ([[2], [0], [1]], [[2], [2], [0]])
     },
 }
 

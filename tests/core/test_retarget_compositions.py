@@ -108,9 +108,9 @@ def test_layer_normalization_is_an_instance_normalization_of_rows(
 @pytest.mark.parametrize(("target", "count"), [(9, 7), (13, 7), (15, 6)])
 @pytest.mark.parametrize("sizes", [(2, 4), (2, 0), (0, 4)])
 def test_layer_normalization_of_two_open_sizes_may_be_empty(target: int, count: int, sizes: Any) -> None:
-    found = check_rows(layer_normalization(["n", "m", 6]), target, np.resize(X, (*sizes, 6)))
-    assert "InstanceNormalization" in found
-    assert len(found) == count
+    operators = check_rows(layer_normalization(["n", "m", 6]), target, np.resize(X, (*sizes, 6)))
+    assert "InstanceNormalization" in operators
+    assert len(operators) == count
 
 
 @pytest.mark.parametrize(

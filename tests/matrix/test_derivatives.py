@@ -51,7 +51,7 @@ def test_smooth_functions_kinks_and_jumps_agree(operator: str, tmp_path: Path) -
     assert outcome_of(tmp_path, operator, {"x": POINTS}, [4]).outcome == AGREES
 
 
-@pytest.mark.parametrize("operator,primitive", [("Sin", "sin"), ("Abs", "abs"), ("Floor", "floor")])
+@pytest.mark.parametrize(("operator", "primitive"), [("Sin", "sin"), ("Abs", "abs"), ("Floor", "floor")])
 def test_a_wrong_rule_is_found(operator: str, primitive: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rule = RULES[primitive]
     monkeypatch.setitem(RULES, primitive, lambda at, g: [(rule(at, g)[0] or 0) + g * 1.5])

@@ -61,9 +61,9 @@ def test_a_loop_over_rows(shim_name: str) -> None:
         states[:2],
         states[2:],
     )
-    ones = helper.make_tensor("ones", TensorProto.FLOAT, [2], [1, 1])
+    initial = helper.make_tensor("initial", TensorProto.FLOAT, [2], [1, 1])
     nodes = [
-        helper.make_node("Constant", [], ["initial"], value=ones),
+        helper.make_node("Constant", [], ["initial"], value=initial),
         helper.make_node("Scan", ["initial", "x"], ["y"], body=body, num_scan_inputs=1),
     ]
     dx = run_gradient(gradient_of(nodes), [[1, 2], [3, 4], [5, 6]], shim_name)

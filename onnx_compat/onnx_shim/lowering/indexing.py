@@ -55,7 +55,7 @@ class IndexingLowering(ShapeLowering):
             if k != axis:
                 positions = self.iota(self.scalar(self.dim(indices, k), dtypes.int64))
                 shape = [-1 if axis_k == k else 1 for axis_k in range(x.rank)]
-                column = self.reshaped(positions, shape, _only(shape))
+                column = self.reshape_elements(positions, shape, _only(shape))
                 total = self.add(total, self.mul(column, strides[k]))
         return self.gather(self.flat(x), total, 0)
 
@@ -118,7 +118,7 @@ class IndexingLowering(ShapeLowering):
             else:
                 positions = self.iota(self.scalar(self.dim(indices, axis), dtypes.int64))
                 units = [-1 if k == axis else 1 for k in range(lead)]
-                column = self.reshaped(positions, units, _only(units))
+                column = self.reshape_elements(positions, units, _only(units))
             total = self.add(total, self.mul(column, stride))
             stride = self.multiply(stride, sizes[axis])
         sides = [self.dim(indices, axis) for axis in range(lead)]
@@ -187,7 +187,7 @@ class IndexingLowering(ShapeLowering):
                 row = getattr(self, _COMBINED[reduction])(self.gather(state[0], number, 0), row)
             positions = self.iota(self.scalar(self.dim(rows, 0), dtypes.int64))
             units = [-1] + [1] * (rows.rank - 1)
-            column = self.reshaped(positions, units, _only(units))
+            column = self.reshape_elements(positions, units, _only(units))
             return [self.where(self.equal(column, number), row, state[0])], []
 
         (final,), _ = self.loop_over(scatter, [rows], [numbers, replacements])

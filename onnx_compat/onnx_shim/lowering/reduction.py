@@ -161,7 +161,7 @@ class ReductionLowering(IndexingLowering):
 
     def flat_result(self, vector: Value) -> Value:
         """Return the only element of a vector as a scalar."""
-        return self.reshaped(vector, [], ())
+        return self.reshape_elements(vector, [], ())
 
 
 def _reduced_shape(shape: Sequence[Any], axes: Sequence[int], keepdims: bool) -> Tuple[Optional[int], ...]:

@@ -23,7 +23,7 @@ class ShapeLowering(DivisionLowering):
     def reshape(self, x: Value, shape: Sizes) -> Value:
         form = shape.with_wildcard
         if form is not None and 0 not in form:
-            return self.reshaped(x, form, _known(shape.dims))
+            return self.reshape_elements(x, form, _static_sizes(shape.dims))
         if shape.known is not None:  # without elements: a size of 0 would stand for the size of x
             return self.builder.constant(np.zeros(shape.known, x.dtype.numpy), x.dtype)
         sizes = self.sizes_value(shape)
@@ -45,7 +45,7 @@ class ShapeLowering(DivisionLowering):
             if any(isinstance(size, int) and size == 0 for size in sizes):  # an older Reshape copies a size of x
                 return self.expand(self.scalar("" if x.dtype.kind == "s" else 0, x.dtype), sizes)
             return self.call("Reshape", [x], [vector], WRAPPING, shape=shape)
-        return self.reshaped(x, vector.array.tolist(), shape)
+        return self.reshape_elements(x, vector.array.tolist(), shape)
 
     def shaped_like(self, flat: Value, x: Value) -> Value:
         """Return the elements of a vector in the shape of another value."""
@@ -276,7 +276,7 @@ def constant_of(number: float, dtype: DType) -> Constant:
     return Constant(np.full(1, number, dtype.numpy), dtype)
 
 
-def _known(dims: Sequence[Any]) -> Tuple[Optional[int], ...]:
+def _static_sizes(dims: Sequence[Any]) -> Tuple[Optional[int], ...]:
     """Return sizes with None for each symbolic size."""
     return tuple(int(dim) if is_static(dim) else None for dim in dims)
 

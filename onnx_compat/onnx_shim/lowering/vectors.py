@@ -44,7 +44,7 @@ class VectorLowering(Calls):
         """
         if vector.array is not None:
             return self.builder.constant(np.asarray(vector.array[index]), vector.dtype)
-        source = self.unshaped(vector)
+        source = self.skip_reshapes(vector)
         if not source.rank:
             return source
         position = self._source_of_element(vector, index)
@@ -89,13 +89,13 @@ class VectorLowering(Calls):
 
     def _whole_vector(self, scalars: Sequence[Value]) -> Optional[Value]:
         """Return the vector whose elements the scalars are, all of them and in order; None without such a vector."""
-        picks = [self._picked(scalar) for scalar in scalars]
+        picks = [self._match_pick(scalar) for scalar in scalars]
         vector = None if picks[0] is None else picks[0][0]
         if vector is None or vector.shape != (len(picks),):
             return None
         return vector if all(pick == (vector, index) for index, pick in enumerate(picks)) else None
 
-    def _picked(self, scalar: Value) -> Optional[Tuple[Value, int]]:
+    def _match_pick(self, scalar: Value) -> Optional[Tuple[Value, int]]:
         """Return (vector, position) of a scalar that Gather takes from a vector; None for another value."""
         call = self.builder.producer_of(scalar, "Gather") if not scalar.rank else None
         vector, index = (None, None) if call is None else call.inputs[:2]
@@ -106,9 +106,9 @@ class VectorLowering(Calls):
     # -- reshapes ------------------------------------------------------------------------------------------------------
     def flat(self, x: Value) -> Value:
         """Return the elements of a value as a vector."""
-        return self.reshaped(x, [-1], (_count(x.shape),))
+        return self.reshape_elements(x, [-1], (_count(x.shape),))
 
-    def reshaped(self, x: Value, form: Sequence[int], shape: Shape) -> Value:
+    def reshape_elements(self, x: Value, form: Sequence[int], shape: Shape) -> Value:
         """Return the elements of a value in another shape.
 
         - form: the sizes of the result, without 0. One of them may be -1, for the size that remains.
@@ -116,19 +116,19 @@ class VectorLowering(Calls):
         """
         if x.array is not None:
             return self.builder.constant(x.array.reshape(form), x.dtype)
-        source, sizes = self.unshaped(x), self.vector(list(form if None in shape else shape))
+        source, sizes = self.skip_reshapes(x), self.vector(list(form if None in shape else shape))
         is_open_vector = source.rank == 1 and tuple(shape) == (None,)
         if is_open_vector or (None not in shape and source.shape == tuple(shape)):
             return source
         return self.call("Reshape", [source], [sizes], WRAPPING, shape=shape)
 
-    def unshaped(self, x: Value) -> Value:
+    def skip_reshapes(self, x: Value) -> Value:
         """Return the value whose elements Reshape gives another shape, through several calls; x itself without them.
 
         An element that Gather takes from a vector of one element is reshaped, too.
         """
         while True:
-            call, picked = self.builder.producer_of(x, "Reshape"), self._picked(x)
+            call, picked = self.builder.producer_of(x, "Reshape"), self._match_pick(x)
             if call is not None and call.inputs[0] is not None:
                 x = call.inputs[0]
             elif picked is not None and picked[0].shape == (1,):
