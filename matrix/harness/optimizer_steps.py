@@ -28,7 +28,7 @@ class OptimizerRun:
         self.state: Dict[str, List[np.ndarray]] = {
             slot: [optimizer.initial(slot, parameter) for parameter in self.parameters] for slot in optimizer.slots()
         }
-        self.state.update((name, [value]) for name, value in optimizer.shared().items())
+        self.state.update((name, [value]) for name, value in optimizer.shared_state().items())
         self.calls = 0
         shim = shim or SHIM
         arrays = self._arrays(self.parameters)

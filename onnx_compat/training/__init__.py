@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from onnx_compat.training.optimizers import Optimizer, optimizer
     from onnx_compat.training.parts import step_model
     from onnx_compat.training.progress import Progress
-    from onnx_compat.training.schedules import Schedule, schedule
+    from onnx_compat.training.schedules import LearningRateSchedule, schedule
     from onnx_compat.training.trainer import Trainer, prepare_training
     from onnx_compat.training.training_model import make_trainable
 
 __all__ = [
     "DynamicLossScale",
+    "LearningRateSchedule",
     "Optimizer",
     "Progress",
-    "Schedule",
     "Trainer",
     "make_trainable",
     "optimizer",
@@ -41,9 +41,9 @@ __all__ = [
 #: Name -> the module that defines it.
 _MODULES = {
     "DynamicLossScale": "onnx_compat.training.loss_scaling",
+    "LearningRateSchedule": "onnx_compat.training.schedules",
     "Optimizer": "onnx_compat.training.optimizers",
     "Progress": "onnx_compat.training.progress",
-    "Schedule": "onnx_compat.training.schedules",
     "Trainer": "onnx_compat.training.trainer",
     "make_trainable": "onnx_compat.training.training_model",
     "optimizer": "onnx_compat.training.optimizers",

@@ -13,7 +13,7 @@ def _two_moments(options: Options) -> Dict[str, Slot]:
 
 
 def _average_moments(at: Update, beta_1: float, beta_2: float) -> Tuple[Any, Any]:
-    """Return the new averages of the gradient and of its square. The slots `momentum` and `velocity` are replaced."""
+    """Return the new averages of the gradient and of its square. The slots `momentum` and `velocity` of `at` are replaced."""
     momentum, velocity = at.slots["momentum"], at.slots["velocity"]
     at.slots["momentum"] = momentum + (at.gradient - momentum) * (1 - beta_1)
     at.slots["velocity"] = velocity + (at.gradient * at.gradient - velocity) * (1 - beta_2)
@@ -39,7 +39,7 @@ def adam(
     """Return the parameter after a step of Adam; AdamW is Adam with a default weight decay.
 
     rate * sqrt(1 - beta_2^t) / (1 - beta_1^t) * m / (sqrt(v) + epsilon) is subtracted. m and v are the averages of the
-    gradient and of its square.
+    gradient and of its square: they replace slots of `at`.
 
     - amsgrad: the largest v so far replaces v.
     - bias_corrected_epsilon: epsilon is added to sqrt(v / (1 - beta_2^t)), as in torch and in the paper. By default it
@@ -59,6 +59,7 @@ def adamax(at: Update, *, beta_1: float = 0.9, beta_2: float = 0.999, epsilon: f
     """Return the parameter after a step of Adamax: rate * m / ((1 - beta_1^t) * (u + epsilon)) is subtracted.
 
     m is the average of the gradient, and u = max(beta_2 * u, |gradient|). torch adds epsilon to |gradient| instead.
+    m and u replace the slots of `at`.
     """
     momentum = at.slots["momentum"]
     momentum = at.slots["momentum"] = momentum + (at.gradient - momentum) * (1 - beta_1)

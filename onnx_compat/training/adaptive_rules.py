@@ -18,14 +18,14 @@ def _average(value: Any, update: Any, rho: float) -> Any:
 def adagrad(
     at: Update,
     *,
-    initial_accumulator_value: float = 0.1,
+    initial_accumulator_value: float = 0.1,  # noqa: ARG001 (the initial value of the slot)
     epsilon: float = 1e-7,
     epsilon_outside_root: bool = False,
 ) -> Any:
     """Return the parameter after a step of Adagrad: rate * gradient / sqrt(a + epsilon) is subtracted.
 
     a is `initial_accumulator_value` plus the sum of all squared gradients. With `epsilon_outside_root`, the divisor is
-    sqrt(a) + epsilon, as in torch.
+    sqrt(a) + epsilon, as in torch. a replaces the slot of `at`.
     """
     total = at.slots["accumulator"] = at.slots["accumulator"] + at.gradient * at.gradient
     return at.parameter - at.rate * at.gradient / _root(total, epsilon, epsilon_outside_root)
@@ -52,7 +52,8 @@ def rmsprop(
 ) -> Any:
     """Return the parameter after a step of RMSprop: rate * gradient / sqrt(v + epsilon) is subtracted.
 
-    v is the average of the squared gradient: v = rho * v + (1 - rho) * gradient^2.
+    v is the average of the squared gradient: v = rho * v + (1 - rho) * gradient^2. The new averages replace the slots of
+    `at`.
 
     - momentum: the step is added to momentum * earlier steps, and that sum is subtracted.
     - centered: the square of the average gradient is subtracted from v: the variance of the gradient.
@@ -73,7 +74,7 @@ def adadelta(at: Update, *, rho: float = 0.95, epsilon: float = 1e-7) -> Any:
     """Return the parameter after a step of Adadelta: rate * d is subtracted.
 
     d is gradient * sqrt(a + epsilon) / sqrt(v + epsilon). v and a are the averages of gradient^2 and of d^2; v with
-    this gradient, a without this d.
+    this gradient, a without this d. The new averages replace the slots of `at`.
     """
     square = at.slots["accumulated_gradient"] = _average(
         at.slots["accumulated_gradient"], at.gradient * at.gradient, rho
@@ -89,7 +90,7 @@ def ftrl(
     at: Update,
     *,
     learning_rate_power: float = -0.5,
-    initial_accumulator_value: float = 0.1,
+    initial_accumulator_value: float = 0.1,  # noqa: ARG001 (the initial value of the slot)
     l1_regularization_strength: float = 0.0,
     l2_regularization_strength: float = 0.0,
     l2_shrinkage_regularization_strength: float = 0.0,
@@ -98,7 +99,8 @@ def ftrl(
     """Return the parameter after a step of Ftrl: (clip(z, -l1, l1) - z) / ((a^-power + beta) / rate + 2 * l2).
 
     a is `initial_accumulator_value` plus the sum of all squared gradients, without the shrinkage. z grows by
-    gradient + 2 * shrinkage * parameter - (new a^-power - old a^-power) / rate * parameter.
+    gradient + 2 * shrinkage * parameter - (new a^-power - old a^-power) / rate * parameter. a and z replace the slots
+    of `at`.
     """
     old, linear, rate = at.slots["accumulator"], at.slots["linear"], at.rate
     new = at.slots["accumulator"] = old + at.gradient * at.gradient
@@ -109,7 +111,7 @@ def ftrl(
     return (p.clip(linear, -l1_regularization_strength, l1_regularization_strength) - linear) / divisor
 
 
-def _adafactor_slots(options: Options) -> Dict[str, Slot]:
+def _adafactor_slots(_options: Options) -> Dict[str, Slot]:
     """Return the slots of Adafactor: the averages of rows and columns of a matrix; of a vector, the average itself."""
     return {
         "row": Slot(0.0, lambda shape: shape[:-1] if len(shape) > 1 else shape),
@@ -134,7 +136,8 @@ def adafactor(
 
     max(epsilon_2, rms(parameter)) * min(rate, 1 / sqrt(t)) * d is subtracted. d is gradient / sqrt(v), divided by
     max(1, rms(d) / clip_threshold). v is the average of gradient^2 + epsilon_1 with the weight 1 - t^beta_2_decay for
-    earlier steps. Of a matrix, only the averages of rows and columns are kept, for the last two axes.
+    earlier steps. Of a matrix, only the averages of rows and columns are kept, for the last two axes. The
+    new averages replace the slots of `at`.
 
     Keras has an option `relative_step`. It has no effect in Keras 3.15, and none here.
     """

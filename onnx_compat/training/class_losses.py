@@ -20,7 +20,8 @@ from onnx_compat.training.names import number
 def _log_probabilities(predictions: Any, from_logits: bool, axis: int) -> Any:
     """Return the log-probabilities of the classes along `axis`.
 
-    From logits by a log-softmax. Other predictions are divided by their sum, and clipped to [1e-7, 1 - 1e-7].
+    With `from_logits`, they are the log-softmax. Else the predictions are probabilities, divided by their sum and clipped
+    to [1e-7, 1 - 1e-7].
     """
     if from_logits:
         return p.log_softmax(predictions, axis)

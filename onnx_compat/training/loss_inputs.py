@@ -59,12 +59,12 @@ def align(labels: Tensor, predictions: Tensor) -> Tuple[Any, Any]:
     return p.cast(labels, predictions.dtype), predictions
 
 
-def check_shapes(labels: Sequence[Any], expected: Sequence[Any], what: str) -> None:
-    """Raise InputError if two shapes differ in rank or in a static size. `what` describes `expected` in the error."""
+def check_shapes(labels: Sequence[Any], expected: Sequence[Any], description: str) -> None:
+    """Raise InputError if two shapes differ in rank or in a static size. `description` names `expected` in the error."""
     pairs = zip(labels, expected)
     if len(labels) != len(expected) or any(is_static(a) and is_static(b) and a != b for a, b in pairs):
         raise InputError(
-            "labels have the shape %s, and %s is %s" % (list(labels), what, list(expected)),
+            "labels have the shape %s, and %s is %s" % (list(labels), description, list(expected)),
             hint="give a label for each prediction; classes as indices need a loss whose name begins with 'sparse'",
         )
 
@@ -107,7 +107,7 @@ def softplus(x: Any) -> Any:
 
 
 def log_sum_exp(x: Any, axis: int, mask: Optional[Tensor] = None) -> Any:
-    """Return log(sum(e^x)) along an axis over the elements where `mask` is True; -inf if there is none.
+    """Return log(sum(e^x)) along an axis over the elements where `mask` is True; -inf if `mask` is False everywhere.
 
     The derivative with respect to another element is 0. Without a mask, all elements count, and must be finite.
     """

@@ -33,7 +33,7 @@ class DynamicLossScale:
         if number("growth_steps", self.growth_steps, "[1, inf)") != int(self.growth_steps):
             raise InputError("growth_steps must be an integer, not %r" % self.growth_steps)
 
-    def shared(self) -> Dict[str, np.ndarray]:
+    def shared_state(self) -> Dict[str, np.ndarray]:
         """Return the state of the scale: name -> initial value. See `next_scale`."""
         zero = np.zeros((), np.int64)
         return {"loss_scale": np.array(self.initial, np.float32), "finite_steps": zero, "skipped_steps": zero.copy()}

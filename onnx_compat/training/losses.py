@@ -4,7 +4,7 @@ A loss is a function `f(labels, predictions, **options)` over primitives that re
 options, defaults and results are those of Keras 3. `softmax_cross_entropy` and `negative_log_likelihood` are ONNX's.
 """
 
-from typing import Any, Callable, Dict, Optional, Tuple, Union
+from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 from onnx_compat import primitives as p
 from onnx_compat.errors import InputError
@@ -19,7 +19,7 @@ __all__ = ["LOSSES", "LossFunction", "example_counts", "loss_function", "mean", 
 
 LossFunction = Callable[..., Tensor]
 
-_FUNCTIONS = [
+_FUNCTIONS: List[LossFunction] = [
     class_losses.binary_crossentropy,
     class_losses.binary_focal_crossentropy,
     class_losses.categorical_crossentropy,
@@ -77,11 +77,11 @@ def _valid_classes(labels: Any, predictions: Any, losses: Any, options: Dict[str
     return p.cast(class_losses.is_valid_class(classes, options.get("ignore_class")), losses.dtype)
 
 
-def _positive_losses(labels: Any, predictions: Any, losses: Any, options: Dict[str, Any]) -> Any:
+def _positive_losses(_labels: Any, _predictions: Any, losses: Any, _options: Dict[str, Any]) -> Any:
     return p.cast(p.greater(losses, 0), losses.dtype)
 
 
-def _class_weights(labels: Any, predictions: Any, losses: Any, options: Dict[str, Any]) -> Any:
+def _class_weights(labels: Any, predictions: Any, _losses: Any, options: Dict[str, Any]) -> Any:
     return class_losses.class_weights(labels, predictions, options.get("weights"), options.get("ignore_index"))
 
 

@@ -16,7 +16,7 @@ def _momentum_slot(options: Options) -> Dict[str, Slot]:
 def sgd(at: Update, *, momentum: float = 0.0, nesterov: bool = False) -> Any:
     """Return the parameter after a step of stochastic gradient descent.
 
-    The slot becomes v = momentum * v - rate * gradient, and is added to the parameter. With `nesterov`,
+    The slot of `at` becomes v = momentum * v - rate * gradient, and is added to the parameter. With `nesterov`,
     momentum * v - rate * gradient is added, with the new v. Without momentum, rate * gradient is subtracted.
 
     As in Keras, v contains the learning rates of earlier steps. In torch it does not: with a rate that changes, the
@@ -33,7 +33,7 @@ def sgd(at: Update, *, momentum: float = 0.0, nesterov: bool = False) -> Any:
 def lion(at: Update, *, beta_1: float = 0.9, beta_2: float = 0.99) -> Any:
     """Return the parameter after a step of Lion: rate * sign(beta_1 * m + (1 - beta_1) * gradient) is subtracted.
 
-    The slot becomes m = beta_2 * m + (1 - beta_2) * gradient.
+    The slot of `at` becomes m = beta_2 * m + (1 - beta_2) * gradient.
     """
     momentum = at.slots["momentum"]
     at.slots["momentum"] = momentum * beta_2 + at.gradient * (1 - beta_2)

@@ -57,18 +57,18 @@ def check_options(subject: str, options: Iterable[str], known: Iterable[str]) ->
         raise InputError("%s has no option '%s'" % (subject, option), hint=hint)
 
 
-def number(name: str, value: object, interval: str = "(-inf, inf)") -> float:
+def number(name: str, value: Any, interval: str = "(-inf, inf)") -> float:
     """Return an option that must be a finite number in an interval such as "[0, 1)": from 0 to 1, without 1.
 
     `name` is the option in the error. Raises InputError for another value.
     """
     low, high = (float(end) for end in interval[1:-1].split(","))
     try:
-        is_inside = not isinstance(value, bool) and math.isfinite(value)  # type: ignore[arg-type]  # else a TypeError
+        is_inside = not isinstance(value, bool) and math.isfinite(value)
     except TypeError:
         is_inside = False
     if is_inside:
-        number: float = value  # type: ignore[assignment]  # finite
+        number: float = value
         above = number > low if interval[0] == "(" else number >= low
         if above and (number < high if interval[-1] == ")" else number <= high):
             return number

@@ -31,7 +31,7 @@ class OptimizerStates:
             self._slots[slot] = [names.fresh("%s/%s" % (name, slot)) for name in parameters]
             for state, array in zip(self._slots[slot], parameters.values()):
                 self.arrays[state] = np.asarray(optimizer.initial(slot, array))
-        for slot, array in optimizer.shared().items():
+        for slot, array in optimizer.shared_state().items():
             self._slots[slot] = [names.fresh("training/" + slot)]
             self.arrays[self._slots[slot][0]] = np.asarray(array)
         self.step = names.fresh("training/step")
@@ -40,7 +40,7 @@ class OptimizerStates:
     @property
     def shared(self) -> List[str]:
         """The names of the states that all parameters share, without the step."""
-        return [self._slots[slot][0] for slot in self.optimizer.shared()]
+        return [self._slots[slot][0] for slot in self.optimizer.shared_state()]
 
     def ports(self) -> List[Port]:
         """Return a port for each state."""

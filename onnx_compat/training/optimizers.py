@@ -3,7 +3,7 @@
 An optimizer is a description without state. Its state is given to `apply`, which returns the state after the step:
 
 - The slots of each parameter: one tensor for each parameter and each name of `Optimizer.slots`.
-- The shared state: one scalar for each name of `Optimizer.shared`.
+- The shared state: one scalar for each name of `Optimizer.shared_state`.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from onnx_compat.training import adam_rules, adaptive_rules, momentum_rules  # n
 from onnx_compat.training.clipping import clip_by_global_norm, clip_by_norm, clip_by_value
 from onnx_compat.training.loss_scaling import DynamicLossScale, is_finite, next_scale, unscale
 from onnx_compat.training.names import check_options, find, number
-from onnx_compat.training.schedules import Schedule
+from onnx_compat.training.schedules import LearningRateSchedule
 from onnx_compat.training.update_rules import RANGES, RULES, Update, UpdateRule
 
 __all__ = ["OPTIMIZERS", "Optimizer", "Slots", "optimizer"]
@@ -46,7 +46,7 @@ class Optimizer:
     """
 
     name: str
-    learning_rate: Union[float, Schedule]
+    learning_rate: Union[float, LearningRateSchedule]
     options: Mapping[str, Any]
 
     def __repr__(self) -> str:
@@ -84,7 +84,7 @@ class Optimizer:
             return np.zeros(parameter.shape, parameter.dtype)
         return np.full(tuple(slots[slot].shape(parameter.shape)), slots[slot].value, parameter.dtype)
 
-    def shared(self) -> Dict[str, np.ndarray]:
+    def shared_state(self) -> Dict[str, np.ndarray]:
         """Return the state that all parameters share: name -> initial value, a scalar.
 
         - learning_rate: float32, if the rate is a number. A user may change it between steps.
@@ -93,11 +93,11 @@ class Optimizer:
         """
         state = {name: np.array(rate, np.float32) for name, rate in self.hyperparameters().items()}
         state.update((name, np.array(value, np.float32)) for name, (value, _) in self._rule.shared.items())
-        return {**state, **self.options["loss_scale"].shared()} if self._is_dynamic else state
+        return {**state, **self.options["loss_scale"].shared_state()} if self._is_dynamic else state
 
     def hyperparameters(self) -> Dict[str, float]:
         """Return the part of the shared state that a user may set: name -> initial value. With a schedule, none."""
-        return {} if isinstance(self.learning_rate, Schedule) else {"learning_rate": self.learning_rate}
+        return {} if isinstance(self.learning_rate, LearningRateSchedule) else {"learning_rate": self.learning_rate}
 
     # -- computation ---------------------------------------------------------------------------------------------------
     def scale_loss(self, loss: Tensor, slots: Slots) -> Tensor:
@@ -121,7 +121,7 @@ class Optimizer:
         """Return the parameters and the state after a step.
 
         - gradients: a gradient for each parameter.
-        - slots: the state before the step, with all names of `slots` and `shared`.
+        - slots: the state before the step, with all names of `slots` and `shared_state`.
         - step: how often `apply` was called before; int64 of rank 0. The caller counts.
         - decayed: whether each parameter gets weight decay; None: all do.
 
@@ -131,7 +131,7 @@ class Optimizer:
         Raises InputError for a state that is missing, and for lists of different lengths.
         """
         self._check_arguments(parameters, gradients, slots, decayed)
-        shared = {name: slots[name][0] for name in self.shared()}
+        shared = {name: slots[name][0] for name in self.shared_state()}
         calls: Any = lift(step, int64)
         conditions = []
         gradients = [p.cast(gradient, parameter.dtype) for gradient, parameter in zip(gradients, parameters)]
@@ -164,17 +164,20 @@ class Optimizer:
         slots: Slots,
         decayed: Optional[Sequence[bool]],
     ) -> None:
-        """Raise InputError for a missing state, and for a list without an element for each parameter."""
+        """Raise InputError for a missing state, and for a list without an element for each parameter.
+
+        `decayed` may be None: see `apply`.
+        """
         lengths = {"gradients": len(gradients), "decayed": len(parameters if decayed is None else decayed)}
         expected = dict.fromkeys(lengths, len(parameters))
-        expected.update({**dict.fromkeys(self.slots(), len(parameters)), **dict.fromkeys(self.shared(), 1)})
+        expected.update({**dict.fromkeys(self.slots(), len(parameters)), **dict.fromkeys(self.shared_state(), 1)})
         lengths.update((name, len(values)) for name, values in slots.items())
         for name, length in expected.items():
             if lengths.get(name) != length or not parameters:
                 raise InputError(
                     "the step of '%s' needs %d tensors of '%s', and has %s"
                     % (self.name, length, name, lengths.get(name, "none")),
-                    hint="give the state of `slots()` and `shared()`, one parameter or more, and a gradient for each",
+                    hint="give the state of `slots()` and `shared_state()`, one parameter or more, and a gradient for each",
                 )
 
     def _clip(self, gradients: Sequence[Tensor]) -> Sequence[Tensor]:
@@ -197,7 +200,11 @@ class Optimizer:
         `calls`: the number of earlier calls that were not skipped. The other arguments are those of `apply`.
         """
         rule, options, count = self._rule, self._rule_options, self.options["accumulate"]
-        rate: Any = self.learning_rate(calls) if isinstance(self.learning_rate, Schedule) else slots["learning_rate"][0]
+        rate: Any = (
+            self.learning_rate(calls)
+            if isinstance(self.learning_rate, LearningRateSchedule)
+            else slots["learning_rate"][0]
+        )
         number_of_update = (calls if count == 1 else p.floordiv(calls, count)) + 1
         time = p.cast(number_of_update, float32)
         shared = {name: advance(slots[name][0], time, self.options) for name, (_, advance) in rule.shared.items()}
@@ -223,8 +230,8 @@ def _select(conditions: Sequence[Tensor], new: Sequence[Tensor], old: Sequence[T
     if not conditions:
         return list(new)
     condition = conditions[0]
-    for other in conditions[1:]:
-        condition = p.logical_and(condition, other)
+    for operand in conditions[1:]:
+        condition = p.logical_and(condition, operand)
     return [after if after is before else p.where(condition, after, before) for after, before in zip(new, old)]
 
 
@@ -232,10 +239,10 @@ def _default_options(rule: UpdateRule) -> Dict[str, Any]:
     return {**_COMMON, "weight_decay": rule.weight_decay, **rule.defaults}
 
 
-def optimizer(name: str, learning_rate: Union[None, float, Schedule] = None, **options: Any) -> Optimizer:
+def optimizer(name: str, learning_rate: Union[float, LearningRateSchedule, None] = None, **options: Any) -> Optimizer:
     """Return an optimizer by its name in any spelling: adamw, AdamW. Defaults are those of Keras 3.
 
-    - learning_rate: a number or a `Schedule`; None: the default of the optimizer.
+    - learning_rate: a number or a `LearningRateSchedule`; None: the default of the optimizer.
     - options: the options of the update rule, such as `beta_1`, and these:
 
       - weight_decay: before a step, parameter * weight_decay * learning rate is subtracted from each parameter. torch
@@ -252,7 +259,7 @@ def optimizer(name: str, learning_rate: Union[None, float, Schedule] = None, **o
     defaults = _default_options(rule)
     check_options("the optimizer '%s'" % key, options, defaults)
     rate = rule.learning_rate if learning_rate is None else learning_rate
-    if not isinstance(rate, Schedule):
+    if not isinstance(rate, LearningRateSchedule):
         number("learning_rate", rate, "[0, inf)")
     values = {**defaults, **options}
     if values["loss_scale"] == "dynamic":

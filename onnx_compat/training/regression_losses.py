@@ -71,7 +71,7 @@ def poisson(labels: Tensor, predictions: Tensor) -> Tensor:
     return p.reduce_mean(predictions - labels * p.log(predictions + EPSILON), [-1])
 
 
-def _signed(labels: Tensor) -> Any:
+def _convert_to_signs(labels: Tensor) -> Any:
     """Return labels of 0 and 1 as -1 and 1. If any label has another value, the labels are returned unchanged."""
     is_binary = p.reduce_min(p.logical_or(p.equal(labels, 0), p.equal(labels, 1)))
     return p.where(is_binary, labels * 2 - 1, labels)
@@ -80,13 +80,13 @@ def _signed(labels: Tensor) -> Any:
 def hinge(labels: Tensor, predictions: Tensor) -> Tensor:
     """Return the mean of max(1 - label * prediction, 0). Labels are -1 and 1; labels of 0 and 1 are converted."""
     labels, predictions = align(labels, predictions)
-    return p.reduce_mean(p.maximum(1 - _signed(labels) * predictions, 0), [-1])
+    return p.reduce_mean(p.maximum(1 - _convert_to_signs(labels) * predictions, 0), [-1])
 
 
 def squared_hinge(labels: Tensor, predictions: Tensor) -> Tensor:
     """Return the mean of max(1 - label * prediction, 0)^2. Labels are -1 and 1; labels of 0 and 1 are converted."""
     labels, predictions = align(labels, predictions)
-    margin = p.maximum(1 - _signed(labels) * predictions, 0)
+    margin = p.maximum(1 - _convert_to_signs(labels) * predictions, 0)
     return p.reduce_mean(p.mul(margin, margin), [-1])
 
 

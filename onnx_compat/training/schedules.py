@@ -12,19 +12,19 @@ from onnx_compat.training.names import check_options, find, number
 
 __all__ = [
     "SCHEDULES",
-    "Constant",
+    "ConstantRate",
     "CosineDecay",
     "CosineDecayRestarts",
     "ExponentialDecay",
     "InverseTimeDecay",
+    "LearningRateSchedule",
     "PiecewiseConstantDecay",
     "PolynomialDecay",
-    "Schedule",
     "schedule",
 ]
 
 
-class Schedule:
+class LearningRateSchedule:
     """A learning rate that depends on the step. Its `repr` is an expression that makes it again."""
 
     def __call__(self, step: Tensor) -> Tensor:
@@ -49,7 +49,7 @@ def _as_float(step: Tensor) -> Any:
 
 
 @dataclass(frozen=True)
-class Constant(Schedule):
+class ConstantRate(LearningRateSchedule):
     """The same learning rate in every step."""
 
     learning_rate: float
@@ -63,7 +63,7 @@ class Constant(Schedule):
 
 
 @dataclass(frozen=True)
-class ExponentialDecay(Schedule):
+class ExponentialDecay(LearningRateSchedule):
     """initial_learning_rate * decay_rate^(step / decay_steps). `staircase`: the quotient is rounded down."""
 
     initial_learning_rate: float
@@ -82,7 +82,7 @@ class ExponentialDecay(Schedule):
 
 
 @dataclass(frozen=True)
-class PiecewiseConstantDecay(Schedule):
+class PiecewiseConstantDecay(LearningRateSchedule):
     """values[0] up to and with the step boundaries[0], then values[1] up to and with boundaries[1], and so on.
 
     `values` has one element more than `boundaries`, which are ascending integers.
@@ -108,7 +108,7 @@ class PiecewiseConstantDecay(Schedule):
 
 
 @dataclass(frozen=True)
-class PolynomialDecay(Schedule):
+class PolynomialDecay(LearningRateSchedule):
     """(initial - end) * (1 - step / decay_steps)^power + end; from decay_steps on, the end learning rate.
 
     `cycle`: from decay_steps on, decay_steps is multiplied by the least integer with which it is not below the step.
@@ -134,7 +134,7 @@ class PolynomialDecay(Schedule):
 
 
 @dataclass(frozen=True)
-class InverseTimeDecay(Schedule):
+class InverseTimeDecay(LearningRateSchedule):
     """initial_learning_rate / (1 + decay_rate * step / decay_steps). `staircase`: the quotient is rounded down."""
 
     initial_learning_rate: float
@@ -159,7 +159,7 @@ def _cosine(fraction: Any, alpha: float) -> Any:
 
 
 @dataclass(frozen=True)
-class CosineDecay(Schedule):
+class CosineDecay(LearningRateSchedule):
     """A linear warm-up, then a decay along half a cosine.
 
     With `warmup_target`, the rate first rises from initial_learning_rate to warmup_target, in warmup_steps. Then it
@@ -181,9 +181,9 @@ class CosineDecay(Schedule):
         """Return the learning rate of a step."""
         time: Any = _as_float(step)
         if self.warmup_target is None:
-            return _cosine(p.minimum(time / self.decay_steps, 1), self.alpha) * self.initial_learning_rate
+            return p.mul(_cosine(p.minimum(time / self.decay_steps, 1), self.alpha), self.initial_learning_rate)
         since = p.maximum(time - self.warmup_steps, 0)
-        decay = _cosine(p.minimum(since / self.decay_steps, 1), self.alpha) * self.warmup_target
+        decay = p.mul(_cosine(p.minimum(since / self.decay_steps, 1), self.alpha), self.warmup_target)
         if not self.warmup_steps:
             return decay
         rise = time * ((self.warmup_target - self.initial_learning_rate) / self.warmup_steps)
@@ -191,7 +191,7 @@ class CosineDecay(Schedule):
 
 
 @dataclass(frozen=True)
-class CosineDecayRestarts(Schedule):
+class CosineDecayRestarts(LearningRateSchedule):
     """Periods of half a cosine. The first has first_decay_steps steps, and each t_mul times those of the one before.
 
     Period i falls from initial_learning_rate * m_mul^i to alpha * initial_learning_rate. `t_mul` is 1 or more.
@@ -230,7 +230,7 @@ class CosineDecayRestarts(Schedule):
 SCHEDULES: Dict[str, Type[Any]] = {
     kind.__name__: kind
     for kind in (
-        Constant,
+        ConstantRate,
         CosineDecay,
         CosineDecayRestarts,
         ExponentialDecay,
@@ -241,7 +241,7 @@ SCHEDULES: Dict[str, Type[Any]] = {
 }
 
 
-def schedule(name: str, **options: Any) -> Schedule:
+def schedule(name: str, **options: Any) -> LearningRateSchedule:
     """Return a schedule by its name in any spelling, such as cosine_decay or CosineDecay, with its options.
 
     Raises InputError for an unknown name or option, for a missing option, and for a value out of range.
@@ -250,7 +250,7 @@ def schedule(name: str, **options: Any) -> Schedule:
     fields = kind.__dataclass_fields__
     check_options("the schedule '%s'" % kind.__name__, options, fields)
     try:
-        made: Schedule = kind(**options)
+        instance: LearningRateSchedule = kind(**options)
     except TypeError as error:
         raise InputError("the schedule '%s' lacks an option: %s" % (kind.__name__, error)) from error
-    return made
+    return instance

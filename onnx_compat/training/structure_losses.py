@@ -24,7 +24,7 @@ def dice(labels: Tensor, predictions: Tensor, *, axis: Axes = None) -> Tensor:
     labels, predictions = align(labels, predictions)
     axes = _axes(axis)
     overlap: Any = p.reduce_sum(p.mul(labels, predictions), axes)
-    return 1 - overlap * 2 / (p.reduce_sum(labels, axes) + p.reduce_sum(predictions, axes) + EPSILON)
+    return p.sub(1, overlap * 2 / (p.reduce_sum(labels, axes) + p.reduce_sum(predictions, axes) + EPSILON))
 
 
 def tversky(labels: Tensor, predictions: Tensor, *, alpha: float = 0.5, beta: float = 0.5, axis: Axes = None) -> Tensor:
@@ -37,7 +37,7 @@ def tversky(labels: Tensor, predictions: Tensor, *, alpha: float = 0.5, beta: fl
     overlap: Any = p.reduce_sum(labels * predictions, axes)
     missed: Any = p.reduce_sum(labels * (1 - predictions), axes)
     invented: Any = p.reduce_sum((1 - labels) * predictions, axes)
-    return 1 - overlap / (overlap + missed * alpha + invented * beta + EPSILON)
+    return p.sub(1, overlap / (overlap + missed * alpha + invented * beta + EPSILON))
 
 
 def circle(
@@ -50,7 +50,7 @@ def circle(
     - gamma: the scale of the logits. margin: the relaxation.
     - remove_diagonal: an example is no pair with itself.
 
-    Examples with the loss 0 do not count in a mean.
+    Examples with the loss 0 do not count in a mean. Raises InputError for other ranks.
     """
     check_predictions(predictions)
     if predictions.rank != 2 or labels.rank not in (1, 2):
@@ -66,7 +66,8 @@ def circle(
     is_negative = p.logical_not(is_like)
     near = p.maximum(distances + margin, 0) * (distances - margin) * gamma
     far = p.maximum(1 + margin - distances, 0) * (1 - margin - distances) * gamma
-    return softplus(p.add(log_sum_exp(near, 1, is_positive), log_sum_exp(far, 1, is_negative)))
+    loss: Tensor = softplus(p.add(log_sum_exp(near, 1, is_positive), log_sum_exp(far, 1, is_negative)))
+    return loss
 
 
 #: The log-probability of an impossible path. It is finite: the difference of two infinities would be NaN.
@@ -83,7 +84,8 @@ def ctc(labels: Tensor, predictions: Tensor) -> Tensor:
     - labels: class indices [N, L] from 1 on. 0 is the blank, and fills labels that are shorter than L.
     - predictions: logits [N, T, C].
 
-    The loss is inf if T steps are too few for the labels, and NaN for a label out of range.
+    The loss is inf if T steps are too few for the labels, and NaN for a label out of range. Raises InputError for other
+    ranks.
     """
     check_predictions(predictions)
     if labels.rank != 2 or predictions.rank != 3:

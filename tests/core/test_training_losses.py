@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from matrix.harness.functions import compile_function, run_function, run_with_derivative
+from matrix.harness.generators import per_test
 from onnx_compat import autodiff
 from onnx_compat import primitives as p
 from onnx_compat.errors import InputError
@@ -18,7 +19,7 @@ from onnx_compat.tracing.values import lift
 from onnx_compat.training.losses import ALIASES, LOSSES, loss_function, scalar_loss
 
 E = 1e-7
-RANDOM = np.random.RandomState(2)
+RANDOM = per_test(np.random.RandomState(2))
 
 
 def softmax(x, axis=-1):

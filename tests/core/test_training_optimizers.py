@@ -68,10 +68,10 @@ COMMON = [
 @pytest.mark.parametrize("name", sorted(OPTIMIZERS))
 def test_the_state_keeps_its_names_shapes_and_dtypes(name, options, dtype):
     parameters = [np.ones(shape, dtype) for shape in ((2, 3, 4), (3, 2), (4,), (), (0, 2))]
-    made = optimizer(name, **options)
-    run = OptimizerRun(made, parameters)
+    description = optimizer(name, **options)
+    run = OptimizerRun(description, parameters)
     before = {slot: [(array.dtype, array.shape) for array in arrays] for slot, arrays in run.state.items()}
-    assert set(before) == {*made.slots(), *made.shared()}
+    assert set(before) == {*description.slots(), *description.shared_state()}
     with np.errstate(all="ignore"):  # float16 has no 1e-30, and the mean of no elements is NaN
         run.step(parameters)
     assert {slot: [(array.dtype, array.shape) for array in arrays] for slot, arrays in run.state.items()} == before
@@ -92,11 +92,11 @@ def test_gradients_and_parameters_of_0_give_finite_numbers(name):
 
 
 def test_a_state_that_cannot_change_is_the_same_tensor():
-    made = optimizer("adafactor", 0.1)
+    adafactor = optimizer("adafactor", 0.1)
     vector = lift(np.ones(3, np.float32))
-    slots = {slot: [lift(made.initial(slot, vector.value))] for slot in made.slots()}
-    slots.update((name, [lift(value)]) for name, value in made.shared().items())
-    _, after = made.apply([vector], [vector], slots, lift(0))
+    slots = {slot: [lift(adafactor.initial(slot, vector.value))] for slot in adafactor.slots()}
+    slots.update((name, [lift(value)]) for name, value in adafactor.shared_state().items())
+    _, after = adafactor.apply([vector], [vector], slots, lift(0))
     assert {name for name in slots if after[name][0] is slots[name][0]} == {"learning_rate", "column"}
 
 
@@ -109,9 +109,9 @@ def test_the_learning_rate_is_state():
 
 
 def test_a_schedule_is_no_state():
-    made = optimizer("sgd", schedules.PiecewiseConstantDecay([0], [0.5, 0.25]))
-    assert (made.shared(), made.hyperparameters()) == ({}, {})
-    run = OptimizerRun(made, [np.zeros(1, np.float32)])
+    sgd = optimizer("sgd", schedules.PiecewiseConstantDecay([0], [0.5, 0.25]))
+    assert (sgd.shared_state(), sgd.hyperparameters()) == ({}, {})
+    run = OptimizerRun(sgd, [np.zeros(1, np.float32)])
     assert [float(run.step([np.ones(1, np.float32)])[0][0]) for _ in range(3)] == [-0.5, -0.75, -1.0]
 
 
@@ -140,8 +140,8 @@ def test_accumulation_of_one_step_is_none():
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("name", sorted(OPTIMIZERS))
 def test_a_gradient_that_is_not_finite_changes_only_the_scale(name, value):
-    made = optimizer(name, 0.1, loss_scale=DynamicLossScale(16.0, 3), accumulate=2)
-    run, other = OptimizerRun(made, PARAMETERS), OptimizerRun(made, PARAMETERS)
+    description = optimizer(name, 0.1, loss_scale=DynamicLossScale(16.0, 3), accumulate=2)
+    run, other_run = OptimizerRun(description, PARAMETERS), OptimizerRun(description, PARAMETERS)
     bad = gradients_of(1)
     bad[1][2] = value
     for step in range(5):
@@ -153,11 +153,11 @@ def test_a_gradient_that_is_not_finite_changes_only_the_scale(name, value):
             changed = {key for key in state if not all(map(np.array_equal, run.state[key], state[key]))}
             assert changed == {"loss_scale", "skipped_steps"}
             assert (float(state["loss_scale"][0]), float(run.state["loss_scale"][0])) == (32.0, 16.0)
-            # After it, both have the same scale, and one has made a call more.
-            other.state["loss_scale"] = run.state["loss_scale"]
+            # After it, both have the same scale, and one run has made a call more.
+            other_run.state["loss_scale"] = run.state["loss_scale"]
         scale = float(run.state["loss_scale"][0])
         gradients = [gradient * np.float32(scale) for gradient in gradients_of(step)]
-        for got, expected in zip(run.step(gradients), other.step(gradients)):
+        for got, expected in zip(run.step(gradients), other_run.step(gradients)):
             np.testing.assert_array_equal(got, expected)
 
 
@@ -172,10 +172,10 @@ def test_the_scaled_loss():
     loss = lift(np.array(3.0, np.float32))
     assert optimizer("sgd").scale_loss(loss, {}) is loss
     assert float(optimizer("sgd", loss_scale=4).scale_loss(loss, {}).value) == 12
-    made = optimizer("sgd", loss_scale="dynamic")
-    slots = {name: [lift(value)] for name, value in made.shared().items()}
-    assert float(made.scale_loss(loss, slots).value) == 3 * 2**15
-    half = made.scale_loss(lift(np.array(1.0, np.float16)), slots)
+    scaled = optimizer("sgd", loss_scale="dynamic")
+    slots = {name: [lift(value)] for name, value in scaled.shared_state().items()}
+    assert float(scaled.scale_loss(loss, slots).value) == 3 * 2**15
+    half = scaled.scale_loss(lift(np.array(1.0, np.float16)), slots)
     assert (half.dtype, float(half.value)) == (dtypes.float16, 2**15)
 
 
@@ -213,15 +213,15 @@ def test_a_global_norm_of_float16_gradients_does_not_overflow():
 
 
 def test_weight_decay_of_some_parameters():
-    made = optimizer("sgd", 0.5, weight_decay=0.1)
-    run = OptimizerRun(made, [np.full(1, 2, np.float32), np.full(1, 2, np.float32)], decayed=[True, False])
+    sgd = optimizer("sgd", 0.5, weight_decay=0.1)
+    run = OptimizerRun(sgd, [np.full(1, 2, np.float32), np.full(1, 2, np.float32)], decayed=[True, False])
     got = run.step([np.zeros(1, np.float32), np.zeros(1, np.float32)])
     np.testing.assert_allclose(got, [[1.9], [2]])
 
 
 # -- description -------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    "made",
+    "description",
     [
         optimizer("adamw"),
         optimizer("AdamW", 0.01, beta_1=0.8, weight_decay=None),
@@ -229,9 +229,9 @@ def test_weight_decay_of_some_parameters():
         optimizer("SGD", schedules.CosineDecay(0.1, 5), momentum=0.9),
     ],
 )
-def test_the_repr_makes_the_optimizer_again(made):
+def test_the_repr_makes_the_optimizer_again(description):
     names = {**vars(schedules), "DynamicLossScale": DynamicLossScale, "optimizer": optimizer}
-    assert eval(repr(made), names) == made
+    assert eval(repr(description), names) == description  # noqa: S307 (the text is the repr of the test's own object)
 
 
 def test_the_repr_has_what_differs_from_the_defaults():
@@ -283,24 +283,24 @@ def test_a_dynamic_scale_out_of_range_is_refused(initial, growth_steps):
     ],
 )
 def test_a_state_that_does_not_fit_is_refused(change, message):
-    made = optimizer("adam")
+    adam = optimizer("adam")
     vector = lift(np.ones(3, np.float32))
-    slots = {slot: [vector] for slot in made.slots()}
+    slots = {slot: [vector] for slot in adam.slots()}
     slots["learning_rate"] = [lift(np.float32(1))]
     change(slots)
     with pytest.raises(InputError, match=message):
-        made.apply([vector], [vector], slots, lift(0))
+        adam.apply([vector], [vector], slots, lift(0))
 
 
 def test_lists_that_do_not_fit_are_refused():
-    made = optimizer("sgd")
+    sgd = optimizer("sgd")
     vector, slots = lift(np.ones(3, np.float32)), {"learning_rate": [lift(np.float32(1))]}
     with pytest.raises(InputError, match="needs 1 tensors of 'gradients', and has 2"):
-        made.apply([vector], [vector, vector], slots, lift(0))
+        sgd.apply([vector], [vector, vector], slots, lift(0))
     with pytest.raises(InputError, match="needs 1 tensors of 'decayed', and has 0"):
-        made.apply([vector], [vector], slots, lift(0), [])
+        sgd.apply([vector], [vector], slots, lift(0), [])
     with pytest.raises(InputError, match="needs 0 tensors of 'gradients'"):
-        made.apply([], [], slots, lift(0))
+        sgd.apply([], [], slots, lift(0))
 
 
 def test_the_names_of_the_package():
@@ -310,4 +310,4 @@ def test_the_names_of_the_package():
     assert sorted(dir(training)) == sorted(training.__all__)
     assert all(getattr(training, name) for name in training.__all__)
     with pytest.raises(AttributeError, match="no attribute 'optimiser'"):
-        training.optimiser
+        training.optimiser  # noqa: B018 (reading the name raises)

@@ -22,7 +22,7 @@ def restarts(step, first, t_mul, m_mul, alpha):
 
 #: Name -> class, options, the rate of a step.
 FORMULAS = {
-    "constant": ("Constant", {"learning_rate": 0.3}, lambda n: 0.3),
+    "constant": ("ConstantRate", {"learning_rate": 0.3}, lambda n: 0.3),
     "exponential": (
         "ExponentialDecay", {"initial_learning_rate": 2, "decay_steps": 4, "decay_rate": 0.3},
         lambda n: 2 * 0.3 ** (n / 4),
@@ -82,9 +82,9 @@ FORMULAS = {
 @pytest.mark.parametrize("name", sorted(FORMULAS))
 def test_schedules_are_their_formulas(name):
     kind, options, formula = FORMULAS[name]
-    made = schedule(kind, **options)
+    rate_function = schedule(kind, **options)
     for step in range(24):
-        (got,) = run_function(made, [np.array(step, np.int64)])
+        (got,) = run_function(rate_function, [np.array(step, np.int64)])
         assert (got.dtype, got.shape) == (np.float32, ())
         assert got == pytest.approx(formula(step), rel=1e-5, abs=1e-6), step
 
@@ -96,9 +96,9 @@ def test_every_schedule_has_a_formula():
 @pytest.mark.parametrize("first", [1, 3, 10, 1000])
 def test_a_restart_is_at_its_step(first):
     """The logarithm of the restart's step is rounded: without care, the rate there is that of the end of a period."""
-    made = schedules.CosineDecayRestarts(1.0, first)
+    rate_function = schedules.CosineDecayRestarts(1.0, first)
     for period in range(10):
-        (rate,) = run_function(made, [np.array(first * (2**period - 1), np.int64)])
+        (rate,) = run_function(rate_function, [np.array(first * (2**period - 1), np.int64)])
         assert rate == pytest.approx(1, abs=1e-5), period
 
 
@@ -113,8 +113,8 @@ def test_a_known_step_folds(name):
 @pytest.mark.parametrize("name", sorted(FORMULAS))
 def test_the_repr_makes_the_schedule_again(name):
     kind, options, _ = FORMULAS[name]
-    made = schedule(kind, **options)
-    assert eval(repr(made), vars(schedules)) == made
+    rate_function = schedule(kind, **options)
+    assert eval(repr(rate_function), vars(schedules)) == rate_function  # noqa: S307 (the text is the repr of the test's own object)
 
 
 @pytest.mark.parametrize(

@@ -83,8 +83,8 @@ OPTIMIZERS: Dict[str, Tuple[Any, Dict[str, Any]]] = {
 def test_steps_of_optimizers(name: str, shim: Any) -> None:
     rate, options = OPTIMIZERS[name]
     parameters = [values(4, 3), values(3)]
-    made = optimizer(name, rate, **options)
-    runs = [OptimizerRun(made, parameters, chosen) for chosen in (shim, None)]
+    own_optimizer = optimizer(name, rate, **options)
+    runs = [OptimizerRun(own_optimizer, parameters, chosen) for chosen in (shim, None)]
     for k in range(5):
         gradients = [values(4, 3), values(3)]
         if k == 3 and "loss_scale" in options and name == "adam":

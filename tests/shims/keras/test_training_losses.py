@@ -126,17 +126,17 @@ def test_every_loss_has_a_sample() -> None:
     assert {name.split("-")[0] for name in SAMPLES} | set(OF_ONNX) == set(LOSSES)
 
 
-def keras_loss(made: Sample, **common: Any) -> Any:
-    return getattr(keras.losses, made.keras_class)(**made.options, **common)
+def keras_loss(case: Sample, **common: Any) -> Any:
+    return getattr(keras.losses, case.keras_class)(**case.options, **common)
 
 
 def keras_derivative(function: Callable[[Any], Any], x: np.ndarray) -> np.ndarray:
     """Return the derivative of a scalar function by the back end; JAX and torch compute it, TensorFlow too."""
     if back_end() == "tensorflow":
-        import tensorflow
+        import tensorflow as tf
 
-        with tensorflow.GradientTape() as tape:
-            variable = tensorflow.Variable(x)
+        with tf.GradientTape() as tape:
+            variable = tf.Variable(x)
             result = function(variable)
         return np.asarray(tape.gradient(result, variable))
     if back_end() == "torch":
@@ -151,22 +151,22 @@ def keras_derivative(function: Callable[[Any], Any], x: np.ndarray) -> np.ndarra
     return np.asarray(jax.grad(function)(x))
 
 
-def loss_with_derivative(made: Sample, **common: Any) -> List[np.ndarray]:
+def loss_with_derivative(case: Sample, **common: Any) -> List[np.ndarray]:
     """Return [the loss of a batch, its derivative] of Keras."""
-    loss = keras_loss(made, **common)
-    value = keras.ops.convert_to_numpy(loss(made.labels, made.predictions))
-    return [value, keras_derivative(lambda x: loss(made.labels, x), made.predictions)]
+    loss = keras_loss(case, **common)
+    value = keras.ops.convert_to_numpy(loss(case.labels, case.predictions))
+    return [value, keras_derivative(lambda x: loss(case.labels, x), case.predictions)]
 
 
 @pytest.mark.parametrize("name", sorted(SAMPLES))
 @pytest.mark.parametrize("is_symbolic", [False, True], ids=["static", "symbolic"])
 def test_the_mean_and_its_derivative_are_those_of_keras(name: str, is_symbolic: bool) -> None:
-    made = sample(name)
+    case = sample(name)
     got = run_with_derivative(
-        lambda labels, x: scalar_loss(made.keras_class, labels, x, **made.options),
-        [made.labels, made.predictions], 1, is_symbolic=is_symbolic,
+        lambda labels, x: scalar_loss(case.keras_class, labels, x, **case.options),
+        [case.labels, case.predictions], 1, is_symbolic=is_symbolic,
     )  # fmt: skip
-    expected = loss_with_derivative(made)
+    expected = loss_with_derivative(case)
     for mine, theirs in zip(got, expected):
         np.testing.assert_allclose(mine, theirs, RTOL, ATOL * max(1.0, float(np.abs(theirs).max())))
 
@@ -174,14 +174,14 @@ def test_the_mean_and_its_derivative_are_those_of_keras(name: str, is_symbolic: 
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 @pytest.mark.parametrize("name", sorted(SAMPLES))
 def test_weighted_losses_are_those_of_keras(name: str, reduction: str) -> None:
-    made = sample(name)
+    case = sample(name)
     losses = lambda reduction, *weight: run_function(  # noqa: E731
-        lambda labels, x, *w: scalar_loss(made.keras_class, labels, x, *w, reduction=reduction, **made.options),
-        [made.labels, made.predictions, *weight],
+        lambda labels, x, *w: scalar_loss(case.keras_class, labels, x, *w, reduction=reduction, **case.options),
+        [case.labels, case.predictions, *weight],
     )[0]
     weight = np.asarray(RNG.rand(*losses("none").shape), np.float32)
-    loss = keras_loss(made, reduction=reduction)
-    expected = keras.ops.convert_to_numpy(loss(made.labels, made.predictions, sample_weight=weight))
+    loss = keras_loss(case, reduction=reduction)
+    expected = keras.ops.convert_to_numpy(loss(case.labels, case.predictions, sample_weight=weight))
     np.testing.assert_allclose(losses(reduction, weight), expected, RTOL, ATOL * max(1.0, np.abs(expected).max()))
 
 
@@ -213,7 +213,7 @@ def test_every_metric_has_a_sample() -> None:
 def test_metrics_are_those_of_keras(name: str, is_weighted: bool) -> None:
     labels, predictions, keras_class, options = METRIC_SAMPLES[name]()
     shape = labels.shape if labels.ndim < predictions.ndim else labels.shape[:-1]
-    if keras_class in ("BinaryAccuracy",):
+    if keras_class == "BinaryAccuracy":
         shape = labels.shape
     weight = [RNG.rand(*shape).astype(np.float32)] if is_weighted else []
     (got,) = run_function(
