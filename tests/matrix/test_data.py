@@ -27,7 +27,11 @@ def load_changed(folder, old, new):
         ('runner = "gpu"', 'runner = "tpu"', "runner 'tpu'"),
         ('gpu = ["self-hosted"', 'tpu = ["self-hosted"', "runner gpu: .* does not name its machines"),
         ('runner = "gpu"', 'runner = "gpu"\nretries = 3', "retries"),
-        ('"tf1-1.15.5-py37" =', '"tf1-1.14.0-py37" =', r"tf1-1.14.0-py37: \[gate.seconds\](.|\n)*tf1-1.15.5-py37: \[gate"),
+        (
+            '"tf1-1.15.5-py37" =',
+            '"tf1-1.14.0-py37" =',
+            r"tf1-1.14.0-py37: \[gate.seconds\](.|\n)*tf1-1.15.5-py37: \[gate",
+        ),
     ],
 )
 def test_a_wrong_entry_is_refused(tmp_path, old, new, message):
