@@ -53,7 +53,7 @@ BODIES: Dict[str, Any] = {
     "Mod": (arithmetic.mod, [WHOLE[:2], DIVISORS[:2]], None),
     "Mod as in C": (lambda x, y: arithmetic.mod(x, y, fmod=1), [WHOLE[:2], DIVISORS[:2]], None),
     "floor division": (p.floordiv, [WHOLE[:2], DIVISORS[:2]], None),
-    "Sign": (p.sign, [ends(-2, 0, np.nan, dtype=np.float32)], ["IsNaN", "Sign", "Where"]),
+    "Sign": (p.sign, [ends(-2, 0, np.nan, dtype=np.float32)], ["Sign", "IsNaN", "Where"]),
     "BitShift": (
         lambda x, y: logic.bit_shift(x, y, direction="RIGHT"),
         [ends(7, 9, dtype=np.uint8), ends(1, 9, dtype=np.uint8)], None,
