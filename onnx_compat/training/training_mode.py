@@ -113,13 +113,19 @@ class _TrainingMode:
 
     # -- Dropout -------------------------------------------------------------------------------------------------------
     def ratio(self, node: GraphNode) -> float:
-        """Return the ratio of a Dropout. The trace of the model has made sure that it is known."""
+        """Return the ratio of a Dropout. Raises UnsupportedError if only a run knows it."""
         if node.opset < 12:
             return float(node.attributes.get("ratio", 0.5))
         name = node.inputs[1] if len(node.inputs) > 1 else ""
         if not name:
             return 0.5
         stored = self.graph.initializers.get(name)
+        if stored is None and name not in self.known:
+            raise UnsupportedError(
+                "the ratio of a Dropout must be known in a training model",
+                hint="store the ratio as an initializer",
+                node=node.name,
+            )
         return self.known[name] if stored is None else float(stored.array())
 
     def dropout(self, node: GraphNode) -> List[GraphNode]:

@@ -34,7 +34,7 @@ def unit(x):
 def circle_formula(y, x, gamma, margin):
     similarity = x @ x.T
     is_like = y[:, None] == y[None]
-    near, far = 1 + margin - similarity, similarity + margin
+    near, far = (np.maximum(distance, 0) for distance in (1 + margin - similarity, similarity + margin))
     p_terms = np.exp(-gamma * near * (similarity - 1 + margin)) * (is_like & ~np.eye(len(y), dtype=bool))
     n_terms = np.exp(gamma * far * (similarity - margin)) * ~is_like
     return np.log1p(p_terms.sum(1) * n_terms.sum(1))
