@@ -474,3 +474,25 @@ def test_products_of_stacks_with_axes_of_size_1(left: Any, right: Any, shim_name
     for _ in range(3):
         (got,) = run(proto, {"a": a, "b": b}, shim_name)
         np.testing.assert_allclose(got, a @ b, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("group", [1, 2])
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize(
+    ("kernel", "strides"), [([2, 3], [1, 2]), ([3, 3], [1, 2]), ([2, 3, 3], [3, 1, 2]), ([1, 2, 3], [1, 1, 3])]
+)
+def test_a_convolution_whose_result_may_be_one_column(
+    kernel: Any, strides: Any, batch: int, group: int, shim_name: str
+) -> None:
+    """oneDNN in TensorFlow 2.21 advances by the horizontal stride from row to row."""
+    rank = len(kernel)
+    inputs = {"x": (TensorProto.FLOAT, [batch, group, *[5] * (rank - 1), "w"])}
+    rng = np.random.RandomState(0)
+    weights = {"f": rng.randn(2 * group, 1, *kernel).astype(np.float32)}
+    nodes = [helper.make_node("Conv", ["x", "f"], ["y"], strides=strides, group=group)]
+    proto = model(nodes, inputs, {"y": TensorProto.FLOAT}, weights)
+    for width in (7, 3):
+        x = rng.randn(batch, group, *[5] * (rank - 1), width).astype(np.float32)
+        (wanted,) = run(proto, {"x": x}, "reference")
+        (got,) = run(proto, {"x": x}, shim_name)
+        np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-4)

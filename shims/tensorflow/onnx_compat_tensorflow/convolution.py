@@ -66,35 +66,46 @@ class Convolution(Windows):
 
     def _convolve_2d(self, window: Window, x: TfTensor, w: TfTensor) -> TfTensor:
         if self._is_misread_column(window, x):
-            transposed_window = Window(*(tuple(reversed(sizes)) for sizes in window))
-            y = self._convolve_2d(transposed_window, self._swap_plane(x, 1), self._swap_plane(w, 0))
-            return self._swap_plane(y, 1)
+            return self._convolve_swapped(self._convolve_2d, window, x, w)
         x, padding, window = self.pad_for_kernel(
             x, window, self.features.holds("explicit Conv2D", self.accumulation_dtype(x))
         )
         return self.with_nonempty_batch(lambda x: self.op("Conv2D", x, w, **self.options(padding, window)), x)
 
     def _is_misread_column(self, window: Window, x: TfTensor) -> bool:
-        """Whether the kernel of Conv2D may read wrong pixels, because the result may have a width of 1.
+        """Whether the kernel of Conv2D or Conv3D may read wrong elements, because the result may have a width of 1.
 
         For such a result, oneDNN (TensorFlow 2.21 on CPUs) advances by the horizontal stride from row to row. This
-        happens only for several images of one channel, several rows, and a vertical stride of 1.
+        happens only for one channel, several rows, and a vertical stride of 1.
 
         Returns False if a probe shows that this TensorFlow computes the result correctly.
         """
-        (vertical, horizontal), (images, height, width, channels) = window.strides, self.shape_list(x)
-        if vertical > 1 or horizontal == 1 or channels not in (1, None) or images == 1 or height == 1:
+        vertical, horizontal = window.strides[-2:]
+        height, width, channels = self.shape_list(x)[-3:]
+        if vertical > 1 or horizontal == 1 or channels not in (1, None) or height == 1:
             return False
         if width is not None and _has_several_columns(window, width):
             return False
-        return not self.features.holds("Conv2D of a column", self.accumulation_dtype(x))
+        return not self.features.holds("Conv%dD of a column" % len(window.strides), self.accumulation_dtype(x))
 
-    def _swap_plane(self, x: TfTensor, axis: int) -> TfTensor:
-        """Return a tensor of rank 4 with the axes `axis`, which is 0 or 1, and `axis + 1` swapped."""
-        perm = [0, 2, 1, 3] if axis else [1, 0, 2, 3]
+    def _convolve_swapped(
+        self, convolve: Callable[[Window, TfTensor, TfTensor], TfTensor], window: Window, x: TfTensor, w: TfTensor
+    ) -> TfTensor:
+        """Return a convolution by `convolve` with its last two spatial axes swapped in the operands and the result."""
+        first = len(window.strides) - 2
+        swapped = Window(*((*sizes[:first], sizes[first + 1], sizes[first]) for sizes in window))
+        y = convolve(swapped, self._swap_axes(x, first + 1), self._swap_axes(w, first))
+        return self._swap_axes(y, first + 1)
+
+    def _swap_axes(self, x: TfTensor, axis: int) -> TfTensor:
+        """Return a tensor with the axes `axis` and `axis + 1` swapped."""
+        perm = list(range(self.rank(x)))
+        perm[axis : axis + 2] = [axis + 1, axis]
         return self.op("Transpose", x, perm=self.vector(perm, self.tf.int32))
 
     def _convolve_3d(self, window: Window, x: TfTensor, w: TfTensor) -> TfTensor:
+        if self._is_misread_column(window, x):
+            return self._convolve_swapped(self._convolve_3d, window, x, w)
         if window.is_dilated and not self.features.holds("dilated Conv3D", self.accumulation_dtype(x)):
             return self._convolve_dilated(self.tf.nn.convolution, "dilations", [1] * len(window.strides), window, x, w)
         x, padding, window = self.pad_for_kernel(x, window, explicit=False)
@@ -207,9 +218,10 @@ def _with_unit_strides(window: Window) -> Window:
 
 
 def _has_several_columns(window: Window, width: int) -> bool:
-    """Whether a convolution of a plane of this static width has a result of at least two columns.
+    """Whether a convolution along a last spatial axis of this static width has a result of at least two columns.
 
     Returns False if the kernel or the padding of the width is not static.
     """
-    sizes = (window.kernel[1], *window.pads[1])
-    return all(isinstance(size, int) for size in sizes) and window.counts([0, width])[1] > 1
+    sizes = (window.kernel[-1], *window.pads[-1])
+    leading = [0] * (len(window.strides) - 1)
+    return all(isinstance(size, int) for size in sizes) and window.counts([*leading, width])[-1] > 1

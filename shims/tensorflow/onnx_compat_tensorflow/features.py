@@ -254,6 +254,11 @@ BEHAVIOURS: Dict[str, Any] = {
         [_image(2, 2, 2, 1), _image(1, 2, 1, 1)],
         np.array([5, 11, 17, 23]).reshape(2, 2, 1, 1),
     ),
+    "Conv3D of a column": (
+        lambda raw, x, w: raw.Conv3D(input=x, filter=w, strides=[1, 1, 1, 3, 1], padding="VALID"),
+        [_image(2, 1, 2, 2, 1), _image(1, 1, 2, 1, 1)],
+        np.array([5, 11, 17, 23]).reshape(2, 1, 2, 1, 1),
+    ),
     "dilated Conv3D": (
         lambda raw, x, w: raw.Conv3D(
             input=x, filter=w, strides=[1, 1, 1, 1, 1], padding="VALID", dilations=[1, 1, 2, 1, 1]
