@@ -11,7 +11,7 @@ from onnx_compat.shim import UnsupportedError, Window
 from onnx_compat_tflite.emitter import casting, joining, pad, reshaping, runtime_sizes, slicing, transposing
 from onnx_compat_tflite.emitter.builder import Builder
 from onnx_compat_tflite.emitter.registry import primitive
-from onnx_compat_tflite.emitter.window_padding import padding_of, result_space
+from onnx_compat_tflite.emitter.window_padding import conv_padding_of, result_space
 from onnx_compat_tflite.subgraph_builder import Handle, Size
 
 __all__ = ["conv", "depthwise_conv", "dilate_filter", "require_known"]
@@ -129,7 +129,7 @@ def _convolve(
         return reshaping.remove_height(builder, plane)
     if bias is None:
         bias = _zero_bias(builder, builder.dim(w, range(w.rank)[channel_axis]))
-    padding = padding or padding_of(x.dims[1:-1], window)
+    padding = padding or conv_padding_of(x.dims[1:-1], window)
     if padding is None:
         x = pad.pad_known(builder, x, [(0, 0), *window.pads, (0, 0)])
         padding = "VALID"

@@ -5,7 +5,7 @@ from typing import Any, List, Optional, Sequence
 from onnx_compat.shim import Window
 from onnx_compat_tflite.subgraph_builder import Size
 
-__all__ = ["SAME", "padding_of", "result_space", "window_count"]
+__all__ = ["SAME", "conv_padding_of", "padding_of", "result_space", "window_count"]
 
 #: The padding that a kernel computes for ceil(size / stride) windows from the run-time size.
 SAME = "SAME"
@@ -26,6 +26,18 @@ def padding_of(space: Sequence[Any], window: Window) -> Optional[str]:
     sizes = [size if isinstance(size, int) else None for size in space]
     # A negative total (no window reads the last elements) is not SAME: XNNPACK up to LiteRT 2.0 crops them wrongly.
     return SAME if window.has_same_padding(sizes) and min(window.same_padding(sizes)) >= 0 else None
+
+
+def conv_padding_of(space: Sequence[Any], window: Window) -> Optional[str]:
+    """Return the padding of a convolution as `padding_of` does, but None for a case that a kernel computes wrongly.
+
+    Case: the kernel has the size of the image, and there are pads after the image only. With several threads, CONV_2D
+    of LiteRT 2.3 takes such a convolution for a product of matrices, and writes its first element only.
+    """
+    padding = padding_of(space, window)
+    has_size_of_image = all(isinstance(size, int) and size == taps for size, taps in zip(space, window.kernel))
+    is_misread = padding == SAME and has_size_of_image and all(low == 0 for low, _ in window.pads)
+    return None if is_misread else padding
 
 
 def result_space(space: Sequence[Any], window: Window, padding: str) -> List[Any]:

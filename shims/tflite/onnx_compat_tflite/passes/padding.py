@@ -14,7 +14,7 @@ import numpy as np
 
 from onnx_compat.shim import Window
 from onnx_compat_tflite import flatbuffer as fb
-from onnx_compat_tflite.emitter.window_padding import padding_of
+from onnx_compat_tflite.emitter.window_padding import conv_padding_of
 from onnx_compat_tflite.passes.contract import Context, ExampleGraph, graph_pass
 from onnx_compat_tflite.passes.rewriter import GraphRewriter
 
@@ -60,7 +60,7 @@ def _is_same(graph: GraphRewriter, pad: fb.OperatorSpec, conv: fb.OperatorSpec) 
         [conv.options.get("dilation_h_factor", 1), conv.options.get("dilation_w_factor", 1)],
         [(int(low), int(high)) for low, high in ends[1:3]],
     )
-    return padding_of(space, window) == "SAME"
+    return conv_padding_of(space, window) == "SAME"
 
 
 def _transpose_example() -> fb.ModelSpec:
