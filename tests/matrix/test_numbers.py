@@ -95,7 +95,7 @@ QUANTITIES = [
     scheme('"float16"', "| `float16` | float16 | float32 | 30 dB |"),
     scheme('"weights-int8"', "| `weights-int8` | int8 | float32 | 10 dB |"),
     scheme('"weights-int4"', "| `weights-int4` | int4 | float32 | 5 dB |"),
-    scheme("products.KIND", "made int8 for each product with int4 | 5 dB |"),
+    scheme("PRODUCTS", "made int8 for each product with int4 | 5 dB |"),
     scheme('"dynamic"', "made int8 for each product | 10 dB |"),
     scheme('"int8"', "| `int8` | int8 | int8 | 10 dB |"),
     scheme('"int16x8"', "| `int16x8` | int8 | int16 | 10 dB |"),

@@ -25,11 +25,11 @@ class Linear(Elementwise):
         if self.rank(y) == 2 and not transpose_x:
             return self._rows(x, y, bias, transpose_y)
         rank = max(self.rank(x), self.rank(y))
-        operands = [
+        x, y = (
             self._with_rank(self._conjugate(operand) if flag else operand, rank)
             for operand, flag in ((x, transpose_x), (y, transpose_y))
-        ]
-        return self.add_bias(self._multiply_batches(*operands, transpose_x, transpose_y), bias)
+        )
+        return self.add_bias(self._multiply_batches(x, y, transpose_x, transpose_y), bias)
 
     def _multiply_batches(self, x: TfTensor, y: TfTensor, transpose_x: bool, transpose_y: bool) -> TfTensor:
         """Multiply stacks of matrices of one rank. `transpose_x`, `transpose_y`: whether the matrices are transposed.
