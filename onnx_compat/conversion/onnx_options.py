@@ -5,7 +5,7 @@ The module imports nothing of `retarget`, because conversions to other formats u
 
 from typing import Any, List, Optional, Sequence
 
-from onnx_compat.errors import ConversionError
+from onnx_compat.errors import ConversionError, InputError
 
 __all__ = ["OnnxOptions", "check_onnx_options", "reject_onnx_options"]
 
@@ -36,6 +36,11 @@ class OnnxOptions:
         self.opset = opset
         self.ir_version = ir_version
         self.inline_functions = inline_functions
+        if external_data is not None and not isinstance(external_data, str):
+            raise InputError(
+                "external_data is a %s, not a text" % type(external_data).__name__,
+                hint="give the name of a file, 'safetensors' or 'keep'; without it, weights stay as the source has them",
+            )
         self.external_data = external_data
         self.simplify = simplify
         self.verify = verify

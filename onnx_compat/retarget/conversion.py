@@ -3,7 +3,7 @@
 import gc
 import os
 import shutil
-from typing import TYPE_CHECKING, Any, Mapping, NamedTuple, Optional, Tuple
+from typing import TYPE_CHECKING, Any, List, Mapping, NamedTuple, Optional, Tuple
 
 from onnx_compat.boundary import typed_errors
 from onnx_compat.conversion.destinations import Destination, absolute_path, files_of, put_together
@@ -113,8 +113,10 @@ def prepare(
     data_file = None
     if name is not None:
         data_file = Destination(os.path.join(os.path.dirname(target), name), files_of(changed.model))
-    if changed.plan.first_refusal is None and name is not None:
-        changed.plan.notes.append("%d weights are in '%s'" % (len(movable_weights(changed.result, name)), name))
+    if changed.plan.first_refusal is None:
+        moved = 0 if name is None else len(movable_weights(changed.result, name))
+        changed.plan.notes += _describe_weights(changed.result, name, moved)
+        data_file = data_file if moved else None
     return Preparation(*changed, destination, data_file)
 
 
@@ -239,19 +241,39 @@ def _try_change(
     return Change(source_form, loaded, result, made_plan)
 
 
+def _describe_weights(result: WeightlessModel, name: Optional[str], moved: int) -> List[str]:
+    """Return a note that tells where the weights of a written file are; none if all are inside.
+
+    - name: the name of the data file; None: the weights stay where they are.
+    - moved: the number of weights that the data file gets.
+    """
+    if name is not None and not moved:
+        return ["no weight has 1024 bytes: all are inside, and '%s' is not written" % name]
+    if name is not None:
+        return ["%d weights are in '%s'" % (moved, name)]
+    kept = ", ".join("'%s'" % location for location in _data_locations(result))
+    return ["the weights stay in %s, which the file needs beside it" % kept] if kept else []
+
+
+def _data_locations(weightless_model: WeightlessModel) -> List[str]:
+    """Return the sorted names of the external data files that a model refers to."""
+    return sorted(
+        {
+            entry.value
+            for tensor, _ in stored_tensors(weightless_model.proto)
+            if tensor.data_location == tensor.EXTERNAL
+            for entry in tensor.external_data
+            if entry.key == "location"
+        }
+    )
+
+
 def _link_data_files(weightless_model: WeightlessModel, folder: str) -> None:
     """Link the external data files of the source into `folder`, so that a result there can be loaded for the checks.
 
     A file is copied if the file system has no hard links.
     """
-    locations = {
-        entry.value
-        for tensor, _ in stored_tensors(weightless_model.proto)
-        if tensor.data_location == tensor.EXTERNAL
-        for entry in tensor.external_data
-        if entry.key == "location"
-    }
-    for location in sorted(locations):
+    for location in _data_locations(weightless_model):
         file = os.path.realpath(os.path.join(weightless_model.folder or "", location))
         name = os.path.join(folder, location)
         os.makedirs(os.path.dirname(name), exist_ok=True)

@@ -115,7 +115,8 @@ def refusal_error(plan: RetargetPlan) -> UnsupportedError:
     reason = "%s cannot be written for %s: %s" % (where, _describe_target(plan), first.reason)
     if len(refused) > 1:
         lines = ["\n  '%s' (%s): %s" % (node.node, node.operator, node.reason) for node in refused[1:]]
-        reason += "\nnor can %d other nodes:" % len(lines) + "".join(lines)
+        further = "another node" if len(lines) == 1 else "%d other nodes" % len(lines)
+        reason += "\nnor can %s:%s" % (further, "".join(lines))
     hint = "choose a newer opset; a dry run (--dry-run) lists every node"
     return UnsupportedError(reason, hint=hint, node=first.node, operator=first.operator)
 

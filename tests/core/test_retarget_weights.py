@@ -13,9 +13,10 @@ from onnx import helper, numpy_helper
 import onnx_compat
 from matrix.harness.generators import per_test
 from onnx_compat.conversion import destinations
+from onnx_compat.conversion.onnx_options import OnnxOptions
 from onnx_compat.errors import ConversionError, InputError, InvalidModelError
 from onnx_compat.retarget import rewriting
-from onnx_compat.retarget.conversion import plan, retarget
+from onnx_compat.retarget.conversion import plan, retarget, write_onnx
 from onnx_compat.retarget.edited_node import Inexpressible
 from onnx_compat.retarget.node_forms import rewrite_node
 from onnx_compat.retarget.weightless_model import LARGE, read_weightless_model
@@ -334,3 +335,30 @@ def test_a_composed_node_has_the_weights_of_its_subgraphs(tmp_path: Path, monkey
     feed = {"s0": np.zeros((3, SIDE), np.float32), "x": RANDOM.standard_normal((4, 3, SIDE)).astype(np.float32)}
     for got, want in zip(*(onnx_compat.run(m, feed, shim="reference") for m in (tmp_path / "a" / "o.onnx", proto))):
         np.testing.assert_allclose(got, want, 1e-4, 1e-4)
+
+
+def test_a_note_names_the_data_files_that_a_written_file_needs(tmp_path: Path) -> None:
+    """The file cannot be copied alone."""
+    nodes = [node("MatMul", ["x", "w"], ["y"])]
+    proto = model(nodes, [value("x", [2, SIDE])], [value("y", [2, SIDE])], {}, 18)
+    proto.graph.initializer.append(weight("w"))
+    source = save_external(proto, tmp_path)
+    outcome = plan_of_file(source, tmp_path / "old.onnx")
+    assert "the weights stay in 'm.onnx.data', which the file needs beside it" in outcome.notes
+
+
+def test_no_data_file_without_a_weight_to_move(tmp_path: Path) -> None:
+    proto = model([node("Add", ["x", "w"], ["y"])], [value("x", [2])], [value("y", [2])], {"w": np.ones(2, "f")}, 18)
+    outcome = plan_of_file(proto, tmp_path / "old.onnx", external_data="old.data")
+    assert outcome.notes == ["no weight has 1024 bytes: all are inside, and 'old.data' is not written"]
+    assert os.listdir(tmp_path) == ["old.onnx"]
+
+
+def plan_of_file(source: Any, path: Path, **options: Any) -> Any:
+    """Write a file of opset 17. Return the plan of its conversion."""
+    return write_onnx(source, str(path), OnnxOptions(opset=17, **options))[1]
+
+
+def test_external_data_is_a_text(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="external_data is a bool, not a text"):
+        onnx_compat.convert(everywhere(), tmp_path / "o.onnx", external_data=False)  # type: ignore[arg-type]
