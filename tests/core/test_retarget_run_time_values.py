@@ -238,6 +238,7 @@ def appending_loop(shape: Any) -> Any:
 @pytest.mark.parametrize("count", [0, 3])
 @pytest.mark.parametrize("parts", [PARTS, []])
 def test_a_loop_carries_a_sequence_of_vectors_as_tensors(parts: Any, count: int) -> None:
+    require_opset(18)
     source = appending_loop([None])
     feed = {"x": np.float32([5, 6, 7]), "n": np.asarray(count), "s": parts}
     result = agree(source, 11, feed)

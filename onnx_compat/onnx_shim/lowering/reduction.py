@@ -8,6 +8,7 @@ from onnx_compat.ir import dtypes
 from onnx_compat.onnx_shim.graph_builder import Value
 from onnx_compat.onnx_shim.lowering.base import EXACT, WRAPPING
 from onnx_compat.onnx_shim.lowering.indexing import IndexingLowering, end_of_range
+from onnx_compat.onnx_shim.signatures import signature_of
 
 __all__ = ["ReductionLowering"]
 
@@ -128,6 +129,9 @@ class ReductionLowering(IndexingLowering):
             return self.expand(self.scalar(_neutral(operator, x.dtype), x.dtype), sizes)
         if any(x.shape[axis] is None for axis in axes) and not self._reduces_nothing(operator):
             x = self._with_neutral_element(operator, x, axes)
+        newest = signature_of("", operator, self.newest(""))
+        if newest is not None and len(newest.inputs) == 1:  # an onnx before 1.13, whose newest form has an attribute
+            return self.call(operator, [x], (), ladder, shape=shape, keepdims=int(keepdims), axes=list(axes))
         rest = [self.vector(list(axes))]
         return self.call(operator, [x], rest, ladder, shape=shape, keepdims=int(keepdims))
 
