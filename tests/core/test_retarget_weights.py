@@ -350,7 +350,7 @@ def test_a_note_names_the_data_files_that_a_written_file_needs(tmp_path: Path) -
 def test_no_data_file_without_a_weight_to_move(tmp_path: Path) -> None:
     proto = model([node("Add", ["x", "w"], ["y"])], [value("x", [2])], [value("y", [2])], {"w": np.ones(2, "f")}, 18)
     outcome = plan_of_file(proto, tmp_path / "old.onnx", external_data="old.data")
-    assert outcome.notes == ["no weight has 1024 bytes: all are inside, and 'old.data' is not written"]
+    assert "no weight has 1024 bytes: all are inside, and 'old.data' is not written" in outcome.notes
     assert os.listdir(tmp_path) == ["old.onnx"]
 
 
