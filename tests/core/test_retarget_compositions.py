@@ -78,7 +78,7 @@ def test_hard_swish_is_two_nodes() -> None:
 def layer_normalization(shape: Any, axis: int = -1, inputs: int = 3, outputs: int = 1, dtype: int = FLOAT) -> Any:
     names, results = ["x", "s", "b"][:inputs], ["y", "m"][:outputs]
     sizes = [4, 6] if axis == 2 else [6]
-    numbers = np.linspace(0.5, 1.5, np.prod(sizes)).reshape(sizes).astype(helper.tensor_dtype_to_np_dtype(dtype))
+    numbers = np.linspace(0.5, 1.5, np.prod(sizes)).reshape(sizes).astype(DType.of(dtype).numpy)
     constants = {name: numbers * factor for name, factor in zip(names[1:], (1, -2))}
     ports = [value(name, [None] * len(shape), dtype) for name in results]
     normal = node("LayerNormalization", names, results, axis=axis, epsilon=0.5)
@@ -124,7 +124,7 @@ def test_layer_normalization_of_two_open_sizes_may_be_empty(target: int, count: 
     ids=["open row", "two open sizes of rank 4", "float64", "the mean is read"],
 )
 def test_another_layer_normalization_is_composed_of_reductions(source: Any) -> None:
-    dtype = helper.tensor_dtype_to_np_dtype(source.graph.input[0].type.tensor_type.elem_type)
+    dtype = DType.of(source.graph.input[0].type.tensor_type.elem_type).numpy
     result = agree(source, 13, {"x": X.astype(dtype)}, exact=False)
     assert "ReduceMean" in operators(result)
     assert "InstanceNormalization" not in operators(result)
