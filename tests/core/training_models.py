@@ -1,4 +1,4 @@
-"""Build small training models for tests, by hand and by `make_trainable`."""
+"""Build small training models for tests, by hand and by `make_trainable`, and run them."""
 
 from typing import Any, Dict, Optional, Sequence
 
@@ -6,6 +6,10 @@ import numpy as np
 from building import FLOAT, model, node, value
 from onnx import StringStringEntryProto, TensorProto, helper, numpy_helper
 
+from onnx_compat.training import prepare_training
+
+LOSS = "softmax_cross_entropy"
+FORMS = ("gradient", "expanded")
 PREVIEW = helper.make_opsetid("ai.onnx.preview.training", 1)
 
 
@@ -116,3 +120,15 @@ def classifier_batch(examples: int = 16, dtype: Any = np.float32) -> Dict[str, n
     """Return a batch for `classifier`: the label is the largest of the first three features."""
     x = np.random.RandomState(examples).randn(examples, 4)
     return {"x": x.astype(dtype), "labels": x[:, :3].argmax(1)}
+
+
+def curve(training: Any, batch: Any, steps: int = 6, shim: str = "reference") -> Any:
+    """Return (the losses of some steps, the states after them)."""
+    trainer = prepare_training(training, shim=shim)
+    return [trainer.step(batch)["loss"] for _ in range(steps)], trainer.state()
+
+
+def parameters_of(training: Any) -> Any:
+    """Return the parameters: the states of the main graph."""
+    stored = {tensor.name for tensor in training.graph.initializer}
+    return [binding.key for binding in training.training_info[0].update_binding if binding.key in stored]
